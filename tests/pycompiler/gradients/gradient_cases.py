@@ -67,6 +67,15 @@ CASES = [
     Case("Pow", ("ab",), (np.int64(2),), name="whole"),
     Case("Clip", ("ab",), (np.float32(-0.31), np.float32(0.42))),
     Case("Clip", ("ab", "", ""), name="bounds"),
+    Case("DFT", ("ab2",)),
+    Case("DFT", ("ab1",), attributes={"onesided": 1}, name="half"),
+    # Without the attribute, onnx infers a shape with twice the frequencies.
+    Case(
+        "STFT",
+        ("271",),
+        (np.int64(2), np.float32([0.2, 0.9, 1.0, 0.3]), np.int64(4)),
+        {"onesided": 1},
+    ),
     Case("PRelu", ("ab", "b")),
     Case("Where", ("ab", "b"), name="where"),
     Case("Expand", ("a1",), (_ints(2, 1, 5),)),

@@ -251,7 +251,7 @@ def test_a_perceptron_over_a_large_batch() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "width", "hidden", "mode", "most"),
-    [(32, 96, 384, "float", 12), (64, 128, 512, "mixed", 4), (48, 64, 1024, "float", 8)],
+    [(32, 96, 384, "float", 12), (64, 128, 512, "mixed", 8), (48, 64, 1024, "float", 16)],
 )
 def test_cuts_begin_where_a_node_needs_too_much(
     rows: int, width: int, hidden: int, mode: str, most: int
