@@ -84,8 +84,9 @@ def padded(x: torch.Tensor, pad: Sequence[int], mode: str = "replicate", value: 
         axis, (front, back) = x.ndim - 1 - step, pad[2 * step : 2 * step + 2]
         size = x.shape[axis]
         place = torch.arange(size + front + back) - front
-        if mode == "circular":
-            place = place % size
+        if mode == "circular":  # torch crops first, and the rest goes round
+            first, last = max(0, -front), size - max(0, -back)
+            place = (place - first) % (last - first) + first
         elif mode == "reflect" and size > 1:
             place = ((place + size - 1) % (2 * size - 2) - (size - 1)).abs()
         x = x.index_select(axis, place.clamp(0, size - 1))
