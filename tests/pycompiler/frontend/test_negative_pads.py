@@ -1,4 +1,4 @@
-"""Pads that crop, against torch's own: the form of `plain_operators/images.py` without a compile."""
+"""Pads that crop, against torch: the form of `plain_operators/images.py` without a compile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pycompiler.frontend.plain_operators.images import padded
 
 
 def drawn_pad(rng: random.Random, size: int) -> tuple[int, int]:
-    """Amounts of which the longer is at most what the crop leaves: else torch refuses or reads on."""
+    """Two amounts, at most what the crop leaves: else torch refuses, or reads beyond it."""
     while True:
         front, back = (rng.randint(1 - size, size) for _ in range(2))
         if max(front, back, 1) <= size + min(front, 0) + min(back, 0):
@@ -26,9 +26,8 @@ def test_pads_that_crop(mode: str, rank: int) -> None:
     for _ in range(300):
         x = torch.randn(1, 2, *(rng.randint(1, 6) for _ in range(rank)))
         pad = [amount for axis in range(rank) for amount in drawn_pad(rng, x.shape[-1 - axis])]
-        if (
-            min(pad) >= 0
-            or mode == "reflect"
+        if min(pad) >= 0 or (
+            mode == "reflect"
             and any(amount >= x.shape[-1 - place // 2] for place, amount in enumerate(pad))
         ):
             continue  # torch's exporter takes the first, torch refuses the second
