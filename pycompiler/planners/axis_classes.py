@@ -28,6 +28,9 @@ from ..machine import Target
 from .halves import word_axes
 from .switch_insertion import is_anchored
 
+#: The ``order`` of classes that no layout has put in order.
+_UNORDERED = 1 << 30
+
 
 @dataclass(eq=False)
 class AxisClass:
@@ -35,7 +38,8 @@ class AxisClass:
 
     ``digits`` run from minor to major, and ``rest`` is the size that is left for Addr. ``placed``
     says that the digits are decided. ``exact`` says that a frame lists one of the axes as exact
-    (see :class:`Frame`). ``number`` counts the classes in the order of creation.
+    (see :class:`Frame`). ``number`` counts the classes in the order of creation. Classes with a
+    smaller ``order`` have smaller strides in Addr; among equals, later axes of a value do.
     """
 
     size: int
@@ -44,6 +48,7 @@ class AxisClass:
     placed: bool = False
     exact: bool = False
     number: int = 0
+    order: int = _UNORDERED
 
 
 @dataclass(eq=False)
@@ -138,7 +143,21 @@ class Classes:
         for one, digits in wanted:
             one.digits, one.placed = digits, True
             one.rest = -(-one.size // prod(digit.size for digit in digits))
+        if only is None:
+            self._put_in_order(value, layout)
         return True
+
+    def _put_in_order(self, value: MNValue, layout: Layout) -> None:
+        """Give the classes of a value the order that its axes have in Addr."""
+        strides = [
+            min((sub.stride for sub in subs if sub.level is Level.ADDR), default=None)
+            for subs in layout.axes
+        ]
+        known = sorted((stride, axis) for axis, stride in enumerate(strides) if stride is not None)
+        for order, (_, axis) in enumerate(known):
+            one = self.classes.get(self.joined.root((value.name, axis)))
+            if one is not None:
+                one.order = order
 
     def repeat(self, value: MNValue, region: Region) -> None:
         """Give what ``value`` has on each axis to the values of a region that have its shape.
@@ -159,6 +178,7 @@ class Classes:
                 units = [digit for digit in one.digits if digit.level is not Level.ADDR]
                 if alike and all(self._free(found, digit) for digit in units):
                     found.digits, found.rest, found.placed = list(one.digits), one.rest, True
+                    found.order = one.order
 
     # -- regions -----------------------------------------------------------------------------
 
@@ -197,11 +217,13 @@ class Classes:
     def clear(self, region: Region) -> None:
         """Take the digits of the classes of a region away."""
         for one in region.classes:
-            one.digits, one.rest, one.placed = [], one.size, False
+            one.digits, one.rest, one.placed, one.order = [], one.size, False, _UNORDERED
 
-    def digits_of(self, region: Region) -> tuple[tuple[SubAxis, ...], ...]:
-        """Return the digits of the region's classes; they are equal for equal layouts."""
-        return tuple(tuple(one.digits) for one in region.classes)
+    def digits_of(self, region: Region) -> tuple[object, ...]:
+        """Return digits and order of the region's classes; they are equal for equal layouts."""
+        local = [one for one in region.classes if one.rest > 1 or _has_addresses(one)]
+        ranked = sorted(local, key=lambda one: one.order)
+        return (*(tuple(one.digits) for one in region.classes), *(one.number for one in ranked))
 
     # -- classes -----------------------------------------------------------------------------
 
@@ -259,14 +281,15 @@ class Classes:
 
     def lay_out(self, value: MNValue) -> Layout:
         """Return the layout of ``value`` that follows from the digits of its classes."""
-        axes: list[tuple[SubAxis, ...]] = []
+        axes: list[tuple[SubAxis, ...]] = [()] * len(value.shape)
         words = value.dtype.words_per_long
         stride, used = 1, set[SubAxis]()
-        for axis in reversed(range(len(value.shape))):
-            found = self.classes.get(self.joined.root((value.name, axis)))
-            if found is None:
-                axes.append(())
-                continue
+        own = {
+            axis: found
+            for axis in reversed(range(len(value.shape)))
+            if (found := self.classes.get(self.joined.root((value.name, axis)))) is not None
+        }
+        for axis, found in sorted(own.items(), key=lambda item: item[1].order):
             subs: list[SubAxis] = []
             for digit in (*found.digits, SubAxis(found.rest, Level.ADDR, 0)):
                 if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
@@ -277,7 +300,7 @@ class Classes:
                 else:
                     used.add(digit)
                     subs.append(digit)
-            axes.append(tuple(reversed(merged(subs))))
+            axes[axis] = tuple(reversed(merged(subs)))
         copies: list[Broadcast] = []
         for level in (Level.W, *reversed(UNIT_LEVELS)):
             digits = [d for d in machine_digits(self.target, words) if d.level is level]
@@ -286,4 +309,8 @@ class Classes:
                 copies.append(Broadcast(level))
             else:
                 copies += [Broadcast(run.level, run.size, run.stride) for run in merged(free)]
-        return Layout(tuple(reversed(axes)), tuple(copies))
+        return Layout(tuple(axes), tuple(copies))
+
+
+def _has_addresses(one: AxisClass) -> bool:
+    return any(digit.level is Level.ADDR for digit in one.digits)

@@ -103,9 +103,10 @@ def operand_layouts(
         subs_c[c[1]] = m
     if c[2] is not None:
         subs_c[c[2]] = columns(out)
+    # Later axes have smaller strides, as in the regions around a product.
     found = {
-        one: made(one, subs_a, [a[2], *subs_a]),
-        out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *subs_c]),
+        one: made(one, subs_a, [a[2], *reversed(subs_a)]),
+        out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *reversed(subs_c)]),
     }
     if other != one:
         # Rows of halves lie side by side: the register takes two of them at once.

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...errors import GraphError
-from ...graph.digits import Part, all_ranges, copied_digits, make_layout, parts
 from ...graph.graph import MNGraph, MNNode, MNValue
-from ...graph.layout import Layout, Level
-from ...graph.verify import layout_ranges
+from ...graph.layout import Layout
 from ...layers.operators import LAYERS
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..axis_classes import Classes, Region
 from ..switch_insertion import is_anchored
 from .known import Known
+from .proposals import packed, unfolded
 
 #: The most candidates of a variable, and how often proposals go through the graph and back.
 POOL, SWEEPS = 24, 2
@@ -144,6 +142,8 @@ class Pools:
             proposed = [layout]
             if against:
                 proposed += unfolded(layout, value, self.target)
+                if taker in self.graph.inputs or taker in self.graph.constants:
+                    proposed += packed(layout, value, self.target)
             for one in proposed:
                 if variable.region is not None:
                     for only in (None, *range(len(value.shape))):
@@ -212,49 +212,3 @@ class Pools:
         for layouts in self._made[key]:
             found_here = dict(zip(names, layouts, strict=True))
             yield {name: found_here[name] for name in variable.values}
-
-
-def unfolded(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:
-    """Yield layouts that hold parts of an axis in the MABs where ``layout`` holds copies.
-
-    The parts come from Addr. Each layout does this for one axis; the last axis comes first. One
-    pass over the MABs turns such a layout into ``layout``.
-    """
-    ranges = all_ranges(target.level_range, value.dtype)
-    free = sorted(copied_digits(layout, Level.MAB, ranges))
-    copies = {lv: copied_digits(layout, lv, ranges) for lv in ranges}
-    for axis, found in reversed(list(enumerate(parts(layout, value.shape)))):
-        placed = dict(enumerate(parts(layout, value.shape)))
-        out: list[Part] = []
-        left = list(free)
-        for part in sorted(found):
-            if part.level is not Level.ADDR:
-                out.append(part)
-                continue
-            lo, size = part.lo, part.size
-            while left and size % left[0][1] == 0 and size > 1:
-                stride, digit = left.pop(0)
-                out.append(Part(lo, digit, Level.MAB, stride))
-                lo, size = lo * digit, size // digit
-            if size > 1:
-                out.append(Part(lo, size, Level.ADDR, 1))
-        if len(left) == len(free):
-            continue
-        placed[axis] = out
-        stride = 1
-        for number in reversed(range(len(value.shape))):
-            dense = []
-            for part in sorted(placed[number]):
-                if part.level is Level.ADDR:
-                    part = Part(part.lo, part.size, Level.ADDR, stride)
-                    stride *= part.size
-                dense.append(part)
-            placed[number] = dense
-        try:
-            made = make_layout(
-                len(value.shape), placed, {**copies, Level.MAB: frozenset(left)}, ranges
-            )
-            made.check(value.shape, value.dtype, layout_ranges(target), target.words("lm0"))
-        except (GraphError, ValueError):
-            continue
-        yield made
