@@ -8,6 +8,7 @@ layout of one kind, which goes through the whole graph as chosen layouts do when
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -21,7 +22,7 @@ from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import Costs
 from .growth import MOST, carry
-from .pools import Candidate, Pools
+from .pools import Candidate, Pools, Variable
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,26 @@ def add_families(
     for number in [v for v in ranked if variables[v].values][:most]:
         variable = variables[number]
         value = values[max(variable.values, key=size)]
+        inner = _inner_axis(variable, value)
         for name in names:
-            layout = family_layout(value, FAMILIES[name], pools.target)
+            layout = family_layout(value, FAMILIES[name], pools.target, inner=inner)
             seed = layout and pools.region_candidate(variable, (value, layout, None))
             if seed and variable.add(seed, MOST):
                 carried: list[list[Candidate]] = [[] for _ in variables]
                 carried[number].append(seed)
                 carry(pools, carried, costs)
                 yield Seed(name, number, seed)
+
+
+def _inner_axis(variable: Variable, value: MNValue) -> int:
+    """Return the axis that most candidates put on words: columns of products, or channels."""
+    found = Counter(
+        axis
+        for candidate in variable.pool
+        for axis, subs in enumerate(candidate[value.name].axes)
+        if any(sub.level is Level.W for sub in subs)
+    )
+    return max(range(len(value.shape)), key=lambda axis: (found[axis], axis))
 
 
 def input_families(
@@ -107,19 +120,25 @@ def input_families(
 
 
 def family_layout(
-    value: MNValue, family: Family, target: Target, *, packed: bool = False
+    value: MNValue,
+    family: Family,
+    target: Target,
+    *,
+    packed: bool = False,
+    inner: int | None = None,
 ) -> Layout | None:
     """Return the layout of a value in a family.
 
     Outer levels are assigned first, and within a level the digits with larger strides. A digit goes
     to the first axis that it divides, or that has elements left beside it. None if there is only
-    one axis, or if the layout is not legal.
+    one axis, or if the layout is not legal. ``inner`` takes the part of the last axis.
 
     With ``packed`` the last axis is laid out as products lay out their columns: singles that become
     one long word of halves stay in their PE, and an odd number of addresses lies above the units.
     """
-    shape, last = value.shape, len(value.shape) - 1
-    order = [axis for axis in range(last) if shape[axis] > 1]
+    shape = value.shape
+    last = len(shape) - 1 if inner is None else inner
+    order = [axis for axis in range(len(shape)) if shape[axis] > 1 and axis != last]
     if not order:
         return None
     if family.reverse:
@@ -147,7 +166,7 @@ def family_layout(
                     rest[axis] = -(-rest[axis] // digit.size)
                     break
     stride, placed = prod(size for level, _, size in below if level is Level.ADDR), {}
-    for axis in reversed(range(len(shape))):
+    for axis in (last, *(axis for axis in reversed(range(len(shape))) if axis != last)):
         own, lo = below if axis == last else [], 1
         addresses = [(Level.ADDR, stride, rest[axis])] if rest[axis] > 1 else []
         stride *= rest[axis]

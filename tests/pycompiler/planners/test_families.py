@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, tried
+from compiling import compiled, model_of, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from net import Net
@@ -98,6 +98,47 @@ def test_the_outermost_axis_takes_the_l2bs(seed: int, inner: tuple[Level, ...]) 
         # They are the highest digits, the outermost unit first.
         levels = [sub.level for sub in layout.axes[axis] if sub.level in UNITS]
         assert levels == sorted(levels, key=UNITS.index)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(INNER), st.booleans())
+@settings(max_examples=tried(60), deadline=None)
+def test_another_axis_takes_the_part_of_the_last(
+    seed: int, inner: tuple[Level, ...], packed: bool
+) -> None:
+    """Channels of pictures are laid out as the columns of the same picture with channels last."""
+    rng, target = random.Random(seed), load_target("mncore2")
+    shape = tuple(rng.choice(SIZES) for _ in range(rng.randint(2, 5)))
+    axis = rng.randrange(len(shape))
+    order = [*(a for a in range(len(shape)) if a != axis), axis]
+    turned = tuple(shape[a] for a in order)
+    family = Family(inner, rng.choice([False, True]))
+    one, other = (
+        family_layout(_value(s, MNDtype.FLOAT), family, target, packed=packed, inner=last)
+        for s, last in ((shape, axis), (turned, None))
+    )
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert tuple(one.axes[a] for a in order) == other.axes
+
+
+def test_pictures_get_families_of_their_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The convolutions beside a region have channels on words, and so has each of its families."""
+    original, seen = planner.add_families, []
+
+    def recorded(*arguments: Any) -> Iterator[Any]:
+        for seed in original(*arguments):
+            pools = arguments[0]
+            (name, *_) = pools.variables[seed.number].values
+            seen.append(_axes_of(seed.candidate[name], Level.W))
+            yield seed
+
+    monkeypatch.setattr(planner, "add_families", recorded)
+    rng = np.random.default_rng(0)
+    constants = {name: rng.standard_normal((16, 16, 3, 3)).astype(np.float32) for name in "uv"}
+    nodes = [("Conv", ["x", "u"], "c"), ("Relu", ["c"], "r"), ("Conv", ["r", "v"], "y")]
+    compiled(model_of(nodes, {"x": (2, 16, 12, 12)}, ["y"], constants), "mini")
+    assert seen
+    assert all(axes == {1} for axes in seen)
 
 
 @pytest.mark.parametrize("shape", [(16, 64), (5, 16, 64), (100, 40, 8)])
