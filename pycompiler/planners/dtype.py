@@ -27,6 +27,7 @@ from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
 from .rounded_results import round_results
+from .saved_signs import signs_of_halves
 
 #: The precisions of products that belong to each ``float_dtype``.
 _FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
@@ -96,6 +97,7 @@ def plan_dtypes(
     exact = {*(overrides or {}), *registered}
     graph = store_halves(graph, target, exact, constants or {})
     rounded = round_results(round_factors(graph, target, exact), target, exact)
+    rounded = signs_of_halves(rounded, target, constants or {})
     if not fused:
         return rounded
     return fuse_elementwise(rounded, target, exact, constants or {}, apart)

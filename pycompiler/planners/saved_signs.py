@@ -1,0 +1,124 @@
+"""Signs that are read late come from halves that are kept anyway, not from singles beside them.
+
+The way back of a ReLU reads only whether its result is above zero, long after the forward pass. If
+the gradient of a convolution keeps a rounded copy of that result anyway, MNCoreWiden gives the
+signs from it. The singles then need no memory in between. Rounding keeps every sign, but for
+elements so small that they become zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..layers.half_conversions import NARROW, WIDEN
+from ..layers.view import VIEWS
+from ..machine import Target
+from ..pfvm.session import Array
+
+#: Operators that compare elements.
+_COMPARES = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+#: Signs are taken from halves if values fill more than this share of LM at some time in between.
+_FULL = 0.25
+
+
+def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -> MNGraph:
+    """Let late comparisons with zero read halves that are alive until then.
+
+    ``data`` has the elements of constants.
+    """
+    rounded: dict[str, list[MNNode]] = {}
+    for node in graph.device_nodes():
+        if node.op == NARROW:
+            rounded.setdefault(node.inputs[0], []).append(node)
+    if not rounded:
+        return graph
+    ends = _ends(graph)
+    filled = _filled(graph, ends, target)
+    most = _FULL * sum(target.words(memory) for memory in ("lm0", "lm1"))
+    readers: dict[str, list[int]] = {}
+    for place, node in enumerate(graph.nodes):
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(place)
+    inserted: dict[int, list[MNNode]] = {}
+    renamed: dict[tuple[int, str], str] = {}
+    values: dict[str, MNValue] = {}
+    for single, copies in rounded.items():
+        late = _signs_at_end(single, readers[single], graph, data)
+        before = [place for place in readers[single] if place not in late]
+        if not late or not before:
+            continue
+        between = filled[before[-1] : late[0]]
+        if not between or max(between) <= most:
+            continue
+        fullest = before[-1] + between.index(max(between))
+        kept = next((node for node in copies if ends[node.outputs[0]] > fullest), None)
+        if kept is None:
+            continue
+        wide = f"{kept.outputs[0]}.signs"
+        values[wide] = replace(graph.values[single], name=wide)
+        near = graph.nodes[late[0]]
+        made = MNNode(f"{wide}.{WIDEN}", WIDEN, kept.outputs, (wide,), kept.attributes)
+        made = replace(made, source=near.source, segment=near.segment)
+        inserted.setdefault(late[0], []).append(made)
+        renamed |= {(place, single): wide for place in late}
+    nodes: list[MNNode] = []
+    for place, node in enumerate(graph.nodes):
+        nodes += inserted.get(place, ())
+        nodes.append(
+            replace(node, inputs=tuple(renamed.get((place, name), name) for name in node.inputs))
+        )
+    return graph.with_values(values, nodes=tuple(nodes))
+
+
+def _signs_at_end(
+    name: str, readers: Sequence[int], graph: MNGraph, data: Mapping[str, Array]
+) -> list[int]:
+    """Return the places of the last readers, as far as they only compare the value with zero."""
+    out: list[int] = []
+    for place in reversed(readers):
+        node = graph.nodes[place]
+        if node.side is not Side.DEVICE or node.op not in _COMPARES:
+            break
+        if not all(other == name or _is_zero(other, graph, data) for other in node.inputs):
+            break
+        out.insert(0, place)
+    return out
+
+
+def _is_zero(name: str, graph: MNGraph, data: Mapping[str, Array]) -> bool:
+    return name in graph.constants and name in data and not np.any(data[name])
+
+
+def _ends(graph: MNGraph) -> dict[str, int]:
+    """Return the place of the last node that reads each value or a view of it."""
+    ends: dict[str, int] = {}
+    for place, node in reversed(list(enumerate(graph.nodes))):
+        viewed = ends.get(node.outputs[0], place) if node.op in VIEWS and node.outputs else place
+        for name in node.inputs:
+            ends[name] = max(ends.get(name, 0), viewed)
+    return ends
+
+
+def _filled(graph: MNGraph, ends: Mapping[str, int], target: Target) -> list[float]:
+    """Return the long words of each PE that values of the device fill at each node.
+
+    They count as if each lay once on all PEs. Then the sum is at most what they need.
+    """
+    change = [0.0] * (len(graph.nodes) + 1)
+    for place, node in enumerate(graph.nodes):
+        if node.side is not Side.DEVICE or node.op in VIEWS:
+            continue
+        for name in filter(None, node.outputs):
+            value = graph.values[name]
+            if value.dtype is MNDtype.UNKNOWN:
+                continue
+            words = prod(value.shape) / value.dtype.words_per_long / prod(target.pe_shape)
+            change[place] += words
+            change[ends.get(name, place) + 1] -= words
+    return [float(one) for one in np.cumsum(change[:-1])]
