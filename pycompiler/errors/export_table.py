@@ -75,7 +75,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0112": Kind(
         ExportError,
         "{op} `{node}` cannot compute `{name}`: {reason}",
-        "correct the shapes in the model; a reshape keeps the number of elements",
+        "correct the shapes, attributes or constants; a reshape keeps the number of elements",
         {
             "op": "Reshape",
             "node": "node_view",

@@ -13,6 +13,7 @@ import onnx.shape_inference
 from ..errors import PycompilerError, error
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
+from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
 from .names import separate_body_outputs
 from .opsets import converted
@@ -32,6 +33,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
+        check_attributes(model.graph)
         model = converted(model)
         inferred = with_known_shapes(_with_axes(model))
     except PycompilerError:

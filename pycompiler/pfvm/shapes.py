@@ -11,6 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error, place_of
+from .forms import Given, check_form
 from .source import source_of
 
 Shape = tuple[int, ...]
@@ -31,6 +32,8 @@ def check_shapes(model: onnx.ModelProto) -> None:
             raise error("P0113", place=place, name=name, shape=shape)
     for node in model.graph.node:
         _check_lists(node, shapes)
+        if node.domain in _STANDARD:
+            check_form(Given(node, shapes, data.get))
         rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
         if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
             rule(node, shapes, data)
@@ -141,16 +144,10 @@ def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constan
             _in_range(node, indices[..., place], first + place, table[first + place])
 
 
-_AUTO_PAD = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
-
-
 def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
     """Compare channels, groups, kernel and bias; ONNX's inference looks at the pixels only."""
     facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     name, group = node.output[0], int(facts.get("group", 1))
-    mode = bytes(facts.get("auto_pad", b"NOTSET")).decode(errors="replace")
-    if mode not in _AUTO_PAD:
-        raise _refused(node, name, f"auto_pad `{mode}` is none of {', '.join(_AUTO_PAD)}")
     image, weights = shapes[node.input[0]], shapes.get(node.input[1])
     if weights is None:
         return

@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import error
 from .known_shapes import constants
-from .names import graphs, keys
+from .names import bodies_of, graphs, keys
 from .registered import registered, updates
 
 #: The most elements of a value. Their places in DRAM take the host some tens of bytes each.
@@ -46,8 +46,9 @@ def check_model(model: onnx.ModelProto) -> None:
 
 def check_elements(name: str, shape: tuple[int, ...]) -> None:
     """Refuse a value of more elements than the host can place. P0120."""
-    if prod(shape) > MOST_ELEMENTS:
-        what = f"`{name}` of shape {shape} has {prod(shape)} elements"
+    count = prod(size for size in shape if size)  # an array of no elements has strides too
+    if count > MOST_ELEMENTS:
+        what = f"`{name}` of shape {shape} has {'axes for ' * (0 in shape)}{count} elements"
         raise error("P0120", what=what, limit=f"{MOST_ELEMENTS} elements of a value")
 
 
@@ -94,6 +95,9 @@ def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
     for node in nodes:
         for attribute in node.attribute:
             yield from _attribute_faults(node, attribute)
+            if attribute.ref_attr_name and isinstance(part, onnx.GraphProto):
+                where = f"attribute `{attribute.name}` of {node.op_type} `{node.output[0]}`"
+                yield f"{where} refers to `{attribute.ref_attr_name}`, but is in no function"
     if isinstance(part, onnx.FunctionProto):
         return
     for body in graphs(part):
@@ -202,6 +206,8 @@ def _read_text(message: Any, depth: int) -> None:
             for text in [value] if isinstance(value, str | bytes) else value:
                 if isinstance(text, str):
                     text.encode()
+                elif field.type == field.TYPE_STRING:
+                    text.decode()  # protobuf gives the bytes of what is no text
 
 
 def _check_functions(model: onnx.ModelProto) -> None:
@@ -219,8 +225,10 @@ def _check_functions(model: onnx.ModelProto) -> None:
         return total
 
     def size(called: tuple[str, str, str]) -> int:
-        if called in open_ones or len(open_ones) > 8 * _DEEPEST:
+        if called in open_ones:
             raise error("P0108", reason=f"function `{called[1]}` calls itself")
+        if len(open_ones) > 8 * _DEEPEST:
+            raise error("P0108", reason=f"functions call each other {len(open_ones)} deep")
         if called not in sizes:
             open_ones.add(called)
             sizes[called] = size_of(bodies[called])
@@ -233,14 +241,46 @@ def _check_functions(model: onnx.ModelProto) -> None:
         raise error("P0120", what=what, limit=f"{MOST_NODES} nodes")
 
 
-def check_loops(graph: onnx.GraphProto, known: Mapping[str, int] | None = None) -> None:
-    """Refuse loops whose known count is absurd; ``known`` has whole numbers from outside. P0120."""
+def check_loops(
+    graph: onnx.GraphProto, known: Mapping[str, int] | None = None, around: int = 1
+) -> None:
+    """Refuse loops whose known count is absurd, and loops without an end. P0108, P0120.
+
+    ``known`` has whole numbers from outside. The body of a loop runs ``around`` times.
+    """
     trips = dict(known or {})
-    for part in graphs(graph):
-        for name, tensor in constants(part).items():
-            if tensor.data_type == _Known.INT64 and prod(tensor.dims) == 1:
-                trips[name] = int(numpy_helper.to_array(tensor).reshape(()))
-        for node in part.node:
-            if node.op_type == "Loop" and node.input and trips.get(node.input[0], 0) > MOST_TRIPS:
-                what = f"Loop `{node.name or node.output[0]}` makes {trips[node.input[0]]} trips"
+    held = constants(graph)
+    for name, tensor in held.items():
+        if tensor.data_type == _Known.INT64 and prod(tensor.dims) == 1:
+            trips[name] = int(numpy_helper.to_array(tensor).reshape(()))
+    for node in graph.node:
+        count = 1
+        if node.op_type == "Loop" and node.input:
+            count = max(trips.get(node.input[0], 1), 1)
+            name = node.name or next(iter(node.output), "")
+            if count * around > MOST_TRIPS:
+                within = f"{around} times " * (around > 1)
+                what = f"Loop `{name}` makes {within}{count} trips"
                 raise error("P0120", what=what, limit=f"{MOST_TRIPS} trips of a Loop")
+            if not node.input[0] and _is_endless(node, held):
+                raise error("P0108", reason=f"Loop `{name}` has no count, and never stops")
+        for body in bodies_of(node):
+            check_loops(body, trips, count * around)
+
+
+def _is_endless(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether nothing changes the condition of a Loop, which is true at first."""
+    first = held.get(node.input[1]) if len(node.input) > 1 and node.input[1] else None
+    if len(node.input) > 1 and node.input[1] and first is None:
+        return False
+    if first is not None and not numpy_helper.to_array(first).all():
+        return False
+    (body,) = bodies_of(node)
+    name, within = body.output[0].name, constants(body)
+    makers = {made: inner for inner in body.node for made in inner.output}
+    while name in makers and makers[name].op_type == "Identity":
+        name = makers[name].input[0]
+    last = within.get(name, held.get(name))
+    if last is not None:
+        return bool(numpy_helper.to_array(last).all())
+    return len(body.input) > 1 and name == body.input[1].name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,17 @@ def total(op: str, *inputs: str, given: Typed = X, to: Typed = Y, **data: Any) -
     return model_of(nodes, given, to, {**data, "one": np.ones(1, np.float32)})
 
 
-def bomb() -> onnx.ModelProto:
+def bomb(depth: int = 24, calls: int = 2) -> onnx.ModelProto:
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("f", 1)]
     functions = [
         helper.make_function("f", "F0", ["a"], ["b"], [node("Relu", ["a"], ["b"])], opsets)
     ]
-    for level in range(1, 25):
-        inner = [node(f"F{level - 1}", [a], [b], domain="f") for a, b in (("a", "c"), ("c", "b"))]
+    for level in range(1, depth + 1):
+        names = ["a", *(f"c{place}" for place in range(1, calls)), "b"]
+        inner = [node(f"F{level - 1}", [a], [b], domain="f") for a, b in pairwise(names)]
         functions.append(helper.make_function("f", f"F{level}", ["a"], ["b"], inner, opsets))
     return model_of(
-        [node("F24", ["x"], ["y"], domain="f")], X, {"y": (FLOAT, (4,))}, None, functions
+        [node(f"F{depth}", ["x"], ["y"], domain="f")], X, {"y": (FLOAT, (4,))}, None, functions
     )
 
 
@@ -87,6 +89,37 @@ def loop() -> onnx.ModelProto:
     return model_of(
         [node("Loop", ["n", "c", "x"], ["y"], body=body)], X, {"y": (FLOAT, (4,))}, data
     )
+
+
+def looped(nodes: Sequence[Any], name: str) -> onnx.GraphProto:
+    """Return the body of a loop that keeps its condition."""
+    info = helper.make_tensor_value_info
+    kept = node("Identity", [f"{name}c"], [f"{name}d"])
+    given = [info(f"{name}i", INT64, ()), info(f"{name}c", BOOL, ()), info(f"{name}s", FLOAT, (4,))]
+    made = [info(f"{name}d", BOOL, ()), info(f"{name}t", FLOAT, (4,))]
+    return helper.make_graph([kept, *nodes], name, given, made)
+
+
+def nested(outer: int, inner: int) -> onnx.ModelProto:
+    body = looped([node("Relu", ["bs"], ["bt"])], "b")
+    body = looped([node("Loop", ["n", "", "as"], ["at"], body=body)], "a")
+    made = node("Loop", ["m", "", "x"], ["y"], body=body)
+    return model_of([made], X, {"y": (FLOAT, (4,))}, {"m": np.array(outer), "n": np.array(inner)})
+
+
+def endless() -> onnx.ModelProto:
+    body = looped([node("Relu", ["bs"], ["bt"])], "b")
+    made = node("Loop", ["", "c", "x"], ["y"], body=body)
+    return model_of([made], X, {"y": (FLOAT, (4,))}, {"c": np.array(True)})
+
+
+def reference() -> onnx.ModelProto:
+    made = node("LeakyRelu", ["x"], ["y"], alpha=0.5)
+    made.attribute[0].ref_attr_name = "a"
+    return model_of([made], X, {"y": (FLOAT, (4,))})
+
+
+SPLIT = node("Split", ["x"], ["y"], num_outputs=10**9)
 
 
 def relu(shape: Sequence[int], opset: int = 18) -> onnx.ModelProto:
@@ -129,7 +162,13 @@ TABLE: dict[str, tuple[str, Any]] = {
         lambda: total("OneHot", "i", "d", "v", given={**X, "i": (INT64, (1,))}, **HALF_FULL),
     ),
     "function bomb": ("P0120", bomb),
+    "functions that call each other 1,000 deep": ("P0108", lambda: bomb(1000, 1)),
     "function that calls itself": ("P0108", circle),
+    "Loop in a Loop": ("P0120", lambda: nested(1 << 16, 1 << 16)),
+    "Loop without an end": ("P0108", endless),
+    "no elements, with long axes": ("P0120", lambda: relu((1 << 62, 4, 0))),
+    "parts": ("P0112", lambda: model_of([SPLIT], X, {"y": (FLOAT, (4,))})),
+    "attribute of no function": ("P0108", reference),
     "Loop": ("P0120", loop),
     "unknown opset": ("P0108", lambda: relu((4,), 999)),
     "negative Pad": ("P0108", lambda: two("Pad", ints([-3, -3]), [(2,)])),
@@ -198,7 +237,9 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     for old, new in ((b"Add", b"A\xffd"), (b"\x01x", b"\x01\xff"), (b"\x01g", b"\x01\xfe")):
         data = changed(lambda _: None).SerializeToString().replace(old, new)
         model = parse_model(data, Path("model.onnx"))
-        assert refusal(model, tmp_path / "out").code == "P0108"
+        problem = refusal(model, tmp_path / "out")
+        assert problem.code == "P0108"
+        assert "not UTF-8" in problem.message
 
 
 def test_nodes_of_one_name(tmp_path: Path) -> None:

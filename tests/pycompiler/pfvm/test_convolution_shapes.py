@@ -14,7 +14,7 @@ from pycompiler.errors import PycompilerError
 
 IMAGE = (1, 4, 6, 6)
 BAD: dict[str, tuple[str, tuple[int, ...], int | None, dict[str, Any], str]] = {
-    "auto_pad": ("Conv", (4, 4, 3, 3), None, {"auto_pad": "SAME"}, "auto_pad `SAME`"),
+    "auto_pad": ("Conv", (4, 4, 3, 3), None, {"auto_pad": "SAME"}, "`auto_pad` is `SAME`"),
     "channels": ("Conv", (4, 3, 3, 3), None, {}, "4 channels"),
     "groups": ("Conv", (4, 3, 3, 3), None, {"group": 2}, "2 groups"),
     "rows": ("Conv", (5, 2, 3, 3), None, {"group": 2}, "2 groups"),

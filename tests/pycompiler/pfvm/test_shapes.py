@@ -45,6 +45,12 @@ def floats(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float32)
 
 
+TWO = {"blocksize": 2}
+STEP: tuple[Shape, dict[str, np.ndarray], list[Shape]] = (
+    (1, 1, 2),
+    {"w": floats(1, 2, 2), "r": floats(1, 2, 2)},
+    [(1, 1, 1, 2)],
+)
 REFUSED: dict[str, tuple[str, Row]] = {
     "more elements": ("P0112", ("Reshape", (2, 3), {"s": [4, 2]}, [(4, 2)], {})),
     "fewer elements": ("P0112", ("Reshape", (2, 3), {"s": [2, 2]}, [(2, 2)], {})),
@@ -80,7 +86,71 @@ REFUSED: dict[str, tuple[str, Row]] = {
         "P0111",
         ("GatherND", (2, 3, 4), {"i": [[3], [0]]}, [(2, 4)], {"batch_dims": 1}),
     ),
+    "ScatterElements": (
+        "P0111",
+        ("ScatterElements", (4, 3), {"i": [[4]], "u": floats(1, 1)}, [(4, 3)], {}),
+    ),
+    "ScatterND": ("P0111", ("ScatterND", (4,), {"i": [[-5]], "u": floats(1)}, [(4,)], {})),
+    "parts": ("P0112", ("Split", (4,), {}, [(2,), (2,)], {"num_outputs": 3})),
+    "many parts": ("P0112", ("Split", (4,), {}, [(4,)], {"num_outputs": 1 << 30})),
+    "axis of a norm": (
+        "P0112",
+        ("LayerNormalization", (4,), {"w": floats(4)}, [(4,)], {"axis": 5}),
+    ),
+    "axis of a sum": ("P0112", ("CumSum", (4,), {"a": 4}, [(4,)], {})),
+    "LRN": ("P0112", ("LRN", (1, 2, 4, 4), {}, [(1, 2, 4, 4)], {"size": 0})),
+    "activation": ("P0112", ("RNN", *STEP, {"hidden_size": 2, "activations": ["Sine"]})),
+    "activations": ("P0112", ("RNN", *STEP, {"hidden_size": 2, "activations": ["Tanh"] * 2})),
+    "LpNormalization": ("P0112", ("LpNormalization", (4,), {}, [(4,)], {"p": 5})),
+    "keepdims": ("P0112", ("ReduceMax", (4,), {}, [(1,)], {"keepdims": 7})),
+    "mode": ("P0112", ("DepthToSpace", (1, 4, 1, 1), {}, [(1, 1, 2, 2)], {"mode": "X", **TWO})),
+    "mode of a Pad": ("P0112", ("Pad", (4,), {"p": [1, 1]}, [(6,)], {"mode": "Edge"})),
+    "output_padding": (
+        "P0112",
+        ("ConvTranspose", (1, 1, 4), {"w": floats(1, 1, 2)}, [(1, 1, 8)], {"output_padding": [3]}),
+    ),
+    "blocks": (
+        "P0112",
+        ("Col2Im", (1, 5, 9), {"s": [4, 4], "b": [2, 2]}, [(1, 1, 4, 4)], {}),
+    ),
+    "direction": ("P0112", ("RNN", *STEP, {"hidden_size": 2, "direction": "up"})),
+    "Einsum, operands": ("P0108", ("Einsum", (2, 3), {}, [(2, 3)], {"equation": "ij,ij->ij"})),
+    "Einsum, axes": ("P0112", ("Einsum", (4,), {}, [(4,)], {"equation": ""})),
+    "Einsum, result": ("P0112", ("Einsum", (4,), {}, [(4, 4)], {"equation": "i->ii"})),
 }
+
+
+def of_constants(op: str, *data: Any, elem: int = TensorProto.FLOAT) -> onnx.ModelProto:
+    """Return a model of an operator of constants; the sum of its result is added to an input."""
+    names = [f"c{number}" for number in range(len(data))]
+    tensors = [numpy_helper.from_array(a, n) for a, n in zip(data, names, strict=True)]
+    nodes = [helper.make_node(op, names, ["z"], name="node")]
+    nodes.append(helper.make_node("ReduceSum", ["z"], ["s"]))
+    nodes.append(helper.make_node("Add", ["x", "s"], ["y"]))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [info("x", elem, (1,))], [info("y", elem, (1,))], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+@pytest.mark.parametrize("numbers", [(0, 7, 0), (0, np.inf, 1), (np.nan, 7, 1), (0, 1, 1e-30)])
+def test_steps_that_do_not_end(numbers: tuple[float, ...]) -> None:
+    """onnx's inference makes an empty tensor of them."""
+    with pytest.raises(PycompilerError, match="Range `node`") as caught:
+        optimise(of_constants("Range", *(np.array(number, np.float32) for number in numbers)))
+    assert caught.value.code == "P0112"
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_whole_numbers_divided_by_zero(op: str) -> None:
+    data = [np.array([value], np.int32) for value in (7, 0)]
+    with pytest.raises(PycompilerError, match="divisor") as caught:
+        optimise(of_constants(op, *data, elem=TensorProto.INT32))
+    assert caught.value.code == "P0112"
+
+
+def test_folding_says_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    optimise(of_constants("Div", np.ones(1, np.float32), np.zeros(1, np.float32)))
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("optimised", [True, False])
