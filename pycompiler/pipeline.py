@@ -24,6 +24,7 @@ from .planners.layout import LayoutFacts
 from .planners.location import plan_locations
 from .planners.no_room import on_the_host
 from .planners.overrides import Overrides, check_overrides, with_io_layouts
+from .planners.parted_sums import part_sums
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
 from .report.bound import record_bound
@@ -198,7 +199,7 @@ def _passes(
         ("location", partial(plan_locations, overrides=overrides), _nothing),
         ("layout", sliced.lay_out, lambda _, report: _record_layouts(sliced.facts, report)),
         ("time_slice", sliced.plan, _nothing),
-        ("slices", sliced.cut, _nothing),
+        ("slices", lambda graph: part_sums(sliced.cut(graph), target), _nothing),
         *(simulation if searches.simulates else ()),
         (options.scheduler, schedule, _nothing),
         ("address", addressed, _nothing),

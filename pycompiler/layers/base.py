@@ -148,6 +148,15 @@ class Layer(ABC):
         """
         yield self.layouts(node, graph, target, hints)
 
+    def variants(
+        self, node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield other layouts of the results of an anchored node, beside those of its operands.
+
+        They are tried at the end, when operands have the layouts that are chosen.
+        """
+        return iter(())
+
     @abstractmethod
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
         """Return the iteration space. Value axes on one frame axis must have equal digits."""

@@ -17,8 +17,9 @@ from ..products.roles import PRECISION, precision_of
 from ..reduce import batch_lines, count_lines
 from ..reduce_kinds import SUMS
 from ..reduce_plan import Plan, plan
-from . import code
-from .layouts import reduced_digits, refusals, ways
+from . import code, joining
+from .joining import whole_layout
+from .layouts import PARTS, partial_layout, reduced_digits, refusals, shared, shared_sums, ways
 
 
 class WeightGradient(UntiedAxes):
@@ -27,11 +28,14 @@ class WeightGradient(UntiedAxes):
     The operands have the shapes of the convolution's operand and result. The result has the axes
     channels of the operand, channels of the result, taps. ``kernel_shape`` has the taps of each
     spatial axis, 0 for an axis of tiles, which has no taps and no axis in the result.
+
+    With the attribute ``parts`` the units do not join their sums: the result has one more axis in
+    front, which lies on them. MNCoreJoin adds the parts up.
     """
 
     op = WEIGHT_GRADIENT
     dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
-    attributes = frozenset({"kernel_shape", "strides", "dilations", PRECISION})
+    attributes = frozenset({"kernel_shape", "strides", "dilations", PRECISION, PARTS})
     error = SUM
     anchored = True
     apart = True
@@ -54,12 +58,19 @@ class WeightGradient(UntiedAxes):
         """Yield the layouts that a convolution of these operands could have."""
         yield from ways(node, graph, target, hints)
 
+    def variants(
+        self, node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield results of which each unit keeps a share, and those that all units get."""
+        yield from shared(node, graph, target, layouts)
+
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Put the pixels, which are read most, apart from gradients and result."""
         return Placement((Location.LM0, Location.LM1), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not go together."""
+        graph = _one_part(node, graph)
         values = [graph.values[name] for name in (*node.inputs, node.outputs[0])]
         if any(value.location not in (Location.LM0, Location.LM1) for value in values):
             yield "an operand that is not in LM"
@@ -67,12 +78,20 @@ class WeightGradient(UntiedAxes):
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""
+        shares = shared_sums(node, graph, target)
+        if shares is not None:
+            more = joining.count(shares, target)
+            graph = with_result(node, graph, partial_layout(node, graph, target))
+        else:
+            graph = _one_part(node, graph)
+            found = _sums(node, graph, target)
+            more = count_lines(found, target) if found else 0
         work, kind = code.work_of(node, graph, target), precision_of(node, target)
-        found = _sums(node, graph, target)
-        return code.count(work, kind, target) + (count_lines(found, target) if found else 0)
+        return code.count(work, kind, target) + more
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code: the sums of each MAB, and the sums over all units that share them."""
+        graph = _one_part(node, graph)
         lines: list[Line] = list(code.lines(node, graph, target))
         found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
         if found is not None:
@@ -82,9 +101,9 @@ class WeightGradient(UntiedAxes):
 
 
 def _sums(node: MNNode, graph: MNGraph, target: Target) -> Plan | None:
-    """Return how the units join their parts of the result; None if no unit has a part."""
+    """Return how the units join their parts of the result; None if they do not."""
     result, over = graph.values[node.outputs[0]], reduced_digits(node, graph)
-    if not over:
+    if not over or dict(node.attributes).get(PARTS):
         return None
     layout, shape = layout_of(result), result.shape
     # The parts are a value with one more axis, whose digits are the units that are joined.
@@ -97,4 +116,20 @@ def _sums(node: MNNode, graph: MNGraph, target: Target) -> Plan | None:
     return plan(parts, result, axes, (0,), SUMS[MNDtype.FLOAT].network, target)
 
 
-LAYERS = (WeightGradient(),)
+def with_result(node: MNNode, graph: MNGraph, layout: Layout) -> MNGraph:
+    """Return the graph with another layout of the node's result."""
+    name = node.outputs[0]
+    return graph.with_values({name: replace(graph.values[name], layout=layout)})
+
+
+def _one_part(node: MNNode, graph: MNGraph) -> MNGraph:
+    """Return the graph in which the result of a node with ``parts`` is one part."""
+    if not dict(node.attributes).get(PARTS):
+        return graph
+    value = graph.values[node.outputs[0]]
+    kind = TensorType(value.type.elem, value.shape[1:])
+    layout = None if value.layout is None else whole_layout(value.layout)
+    return graph.with_values({value.name: replace(value, type=kind, layout=layout)})
+
+
+LAYERS = (WeightGradient(), *joining.LAYERS)

@@ -6,11 +6,12 @@ the words and PEs of a MAB, tiles and pictures on units, pixels in Addr.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from ...graph.digits import agrees, primes
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, TensorType
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...machine import Target
@@ -19,9 +20,13 @@ from ..products.choose import candidate_layouts
 from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
 from ..products.roles import PRECISION, precision_of, roles_of
 from ..products.spreads import Spread, SpreadRule, spread_units
+from ..reduce_kinds import SUMS
+from .shares import Shares, chosen, shares_of
 
 #: The axes of the result: channels of the pixels, channels of the gradients, then taps.
 CHANNELS, COLUMNS, TAPS = 0, 1, 2
+#: The attribute of a node whose units do not join their sums.
+PARTS = "parts"
 
 
 def ways(
@@ -41,6 +46,43 @@ def ways(
     made = wanted_layouts(node, graph, exact[gradient], target)
     if made not in done:
         yield made
+
+
+def shared(
+    node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield the same layouts with a result of which every unit keeps a share, or with all of it."""
+    result, gradient = node.outputs[0], layouts[node.inputs[1]]
+    partial = result_layout(node, graph, gradient, target)
+    yield {**layouts, result: partial}
+    over = _on_units(gradient, roles_of(node, graph).c[0])
+    for shares in _shares(partial, over, graph.values[result].dtype, target):
+        yield {**layouts, result: shares.layout}
+
+
+def _shares(
+    partial: Layout, over: Sequence[SubAxis], dtype: MNDtype, target: Target
+) -> tuple[Shares, ...]:
+    operation = SUMS[dtype].network if dtype in SUMS else None
+    return () if operation is None else shares_of(partial, tuple(over), operation, target)
+
+
+def partial_layout(node: MNNode, graph: MNGraph, target: Target) -> Layout:
+    """Return the layout of the sums before units join them."""
+    return result_layout(node, graph, layout_of(graph.values[node.inputs[1]]), target)
+
+
+def shared_sums(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
+    """Return how units share the sums of a node; None if all of them get all sums."""
+    if dict(node.attributes).get(PARTS):
+        return None
+    result = graph.values[node.outputs[0]]
+    partial, own = partial_layout(node, graph, target), layout_of(result)
+    if agrees(own, partial, result.shape, result.dtype, target):
+        return None
+    return chosen(
+        _shares(partial, reduced_digits(node, graph), result.dtype, target), result, target
+    )
 
 
 def _on_l1bs(
@@ -133,11 +175,16 @@ def _exact(node: MNNode, graph: MNGraph, target: Target) -> Spread:
 
 def reduced_digits(node: MNNode, graph: MNGraph) -> list[SubAxis]:
     """Return the digits on units of pictures, tiles and pixels: the result is a sum over them."""
-    gradient = layout_of(graph.values[node.inputs[1]])
-    found: list[SubAxis] = []
-    for axis in roles_of(node, graph).c[0]:
-        found += [sub for sub in gradient.axes[axis] if sub.level in UNIT_LEVELS and sub.size > 1]
-    return found
+    return _on_units(layout_of(graph.values[node.inputs[1]]), roles_of(node, graph).c[0])
+
+
+def _on_units(layout: Layout, axes: Sequence[int]) -> list[SubAxis]:
+    return [
+        sub
+        for axis in axes
+        for sub in layout.axes[axis]
+        if sub.level in UNIT_LEVELS and sub.size > 1
+    ]
 
 
 def _suits(node: MNNode, graph: MNGraph, layouts: Mapping[str, Layout], target: Target) -> bool:
@@ -160,7 +207,10 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
     if _padded(node, graph, gradient):
         yield f"`{node.inputs[1]}` with padding on pictures, tiles or pixels"
         return
+    shared = shared_sums(node, graph, target) is not None
     for name, layout in wanted_layouts(node, graph, gradient, target).items():
+        if shared and name == node.outputs[0]:
+            continue
         value = graph.values[name]
         own = layout_of(value)
         if not agrees(own, layout, value.shape, value.dtype, target):

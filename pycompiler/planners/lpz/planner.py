@@ -27,6 +27,8 @@ from .held import move_held
 from .known import Known
 from .pools import Pools
 from .search import Search, total
+from .single_moves import move_single
+from .variants import add_variants
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
@@ -37,8 +39,6 @@ SOON = 4
 NEAR = 1.125
 #: How many families of an input are tried, and how much more than the best they may cost.
 STARTS, START_NEAR = 2, 1.5
-#: How many candidates of one variable are tried with the choices of the others.
-TRIES = 6
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
@@ -106,7 +106,7 @@ class LayoutPlannerZ:
             for seed in add_families(self.pools, self.costs):
                 self._take_in()
                 best = self._beside(best, seed)
-            best = self._turned(best)
+            best = self._varied(self._turned(best))
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
@@ -162,6 +162,13 @@ class LayoutPlannerZ:
             if now - self._total(best) <= _worth(now):
                 break
         return best
+
+    def _varied(self, best: list[int]) -> list[int]:
+        """Return ``best`` or a cheaper choice, in which results have other layouts as well."""
+        if not add_variants(self.pools, best, self.costs):
+            return best
+        self._take_in()
+        return self._turned(self._grown(self._search(best)))
 
     def _within(self, best: list[int], family: str) -> list[int]:
         """Return the cheapest choice where a region has the layouts of ``family``.
@@ -228,55 +235,9 @@ class LayoutPlannerZ:
             # Switches that were looked at for different choices may combine to a better one.
             best = knowing.cheapest(*self._tables(known=True), best)
             idle = 0 if self._total(best) < now else idle + 1
-        while self._moved(best):
+        while move_single(best, self.alone, self.edges, self._learn, _worth(self._total(best))):
             best = knowing.cheapest(*self._tables(known=True), best)
         return best
-
-    def _moved(self, best: list[int]) -> bool:
-        """Change the choices of single variables, in place, where that saves steps; whether any.
-
-        This needs true costs of few switches only, so it finds what the search passes over.
-        """
-        least, moved = _worth(self._total(best)) / max(1, len(best)), False
-        for number, edges in enumerate(self._edges_of()):
-            seen: list[int] = []
-            while edges and len(seen) < TRIES:
-                before = best[number]
-                costs = self._costs(number, edges, best)
-                now = costs[before]
-                costs[seen] = UNKNOWN
-                found = int(costs.argmin())
-                if found == before or now - costs[found] <= least:
-                    break
-                seen.append(found)
-                best[number] = found
-                for edge in edges:
-                    self._learn(edge, best)
-                if self._costs(number, edges, best)[found] < now:
-                    moved = True
-                else:
-                    best[number] = before
-        return moved
-
-    def _costs(self, number: int, edges: Sequence[Edge], best: Sequence[int]) -> Table:
-        """Return the costs of a variable's candidates beside the choices of the others."""
-        costs = self.alone[number].copy()
-        for edge in edges:
-            if edge.source == edge.result:
-                costs += edge.costs.diagonal()
-            elif edge.source == number:
-                costs += edge.costs[:, best[edge.result]]
-            else:
-                costs += edge.costs[best[edge.source]]
-        return costs
-
-    def _edges_of(self) -> list[list[Edge]]:
-        """Return the switches of every variable."""
-        out: list[list[Edge]] = [[] for _ in self.alone]
-        for edge in self.edges:
-            for number in {edge.source, edge.result}:
-                out[number].append(edge)
-        return out
 
     def _take_in(self) -> None:
         """Extend the tables by the candidates that are new; keep the costs that are known."""

@@ -1,0 +1,193 @@
+"""MNCoreJoin: adds up the parts of a weight gradient that units hold, so that each keeps a share.
+
+See :mod:`.shares` for the way that the words take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Location, MNGraph, MNNode, MNValue
+from ...graph.layout import Broadcast, Layout
+from ...machine import Target
+from ...tolerance import SUM
+from ..base import Cut, OtherLm, UntiedAxes, layout_of
+from ..fragment import BlockOperand, Fragment, Line, Move, single_step
+from ..reduce_kinds import SUMS
+from ..scratch import vector
+from .shares import Piece, Shares, chosen, lane_mabs, shares_of
+
+JOIN = "MNCoreJoin"
+_OPERATION = SUMS[MNDtype.FLOAT].network
+
+
+class Join(UntiedAxes, OtherLm):
+    """The sum over the first axis, which lies on units; the result lies on the same units."""
+
+    op = JOIN
+    dtypes = frozenset({MNDtype.FLOAT})
+    error = SUM
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield nothing: nodes are cut before they are parted."""
+        return iter(())
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield operands that are not in the two LMs, and another result than the shares."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        if {source.location, result.location} != {Location.LM0, Location.LM1}:
+            yield "operands that are not one in LM0 and one in LM1"
+        if _shares(source, result, target) is None:
+            yield f"`{result.name}` in layout {layout_of(result)}"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Estimate the steps."""
+        found = _shares(graph.values[node.inputs[0]], graph.values[node.outputs[0]], target)
+        assert found is not None
+        return count(found, target)
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        found = _shares(source, result, target)
+        assert found is not None
+        return Fragment(tuple(_lines(found, source, result, target)))
+
+
+def whole_layout(parts: Layout) -> Layout:
+    """Return the layout of one part: the units of the first axis hold copies."""
+    copies = (Broadcast(sub.level, sub.size, sub.stride) for sub in parts.axes[0] if sub.size > 1)
+    return Layout(parts.axes[1:], (*parts.broadcast, *copies))
+
+
+def _shares(parts: MNValue, result: MNValue, target: Target) -> Shares | None:
+    """Return how units share the sum over the first axis of ``parts``; None if they do not."""
+    layout = layout_of(parts)
+    assert _OPERATION is not None
+    found = shares_of(whole_layout(layout), layout.axes[0], _OPERATION, target)
+    return chosen(found, result, target)
+
+
+def count(found: Shares, target: Target) -> int:
+    """Estimate the steps, with waits for MVs."""
+    pieces = [piece for row in found.pieces for own in row for piece in own]
+    lifted = len({piece.word for piece in pieces}) * found.words // target.cycles
+    size = _piece_words(found, target)
+    down = len(found.pieces) * -(-found.mabs // target.cycles) + -(
+        -len(found.pieces) // target.cycles
+    )
+    # As for other reductions: a PDM takes and gives half a block a cycle.
+    moved = len(pieces) * size // (target.mv_block // 2 * target.cycles)
+    home = moved if found.everywhere else moved // (2 * target.groups)
+    return max(lifted, len(pieces)) + down + 2 * target.mv_unit + moved + home
+
+
+def _piece_words(found: Shares, target: Target) -> int:
+    return found.words * target.counts["pe"]
+
+
+def _lines(found: Shares, source: MNValue, result: MNValue, target: Target) -> Iterator[Line]:
+    """Yield the code: as many addresses at once as L2BM holds."""
+    size = _piece_words(found, target)
+    each = found.mabs * size * (found.l2bs + 1)
+    lane = target.transfer("l2bmd", "down").destination_words
+    places = target.counts["mab"] // lane_mabs(target)
+    most = min(
+        # The instruction that distributes may read past the last piece.
+        (target.words("l2bm") - target.cycles * size) // each,
+        target.words("l1bm") // 2 // (places * lane // target.cycles),
+    )
+    most = max(target.cycles, most // target.cycles * target.cycles)
+    for start in range(0, len(found.pieces), most):
+        yield from _batch(
+            found, start, min(start + most, len(found.pieces)), source, result, target
+        )
+
+
+def _batch(
+    found: Shares, start: int, end: int, source: MNValue, result: MNValue, target: Target
+) -> Iterator[Line]:
+    size = _piece_words(found, target)
+    words = (end - start) * found.mabs * size
+    yield from _up(found, start, end, source, target)
+    yield from _across(found, words, target)
+    yield from _down(found, start, end, result, target)
+
+
+def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) -> Iterator[Line]:
+    """Yield the lines that bring pieces to L2BM, joined: those of an L2B beside each other."""
+    network, cycles, size = found.network, target.cycles, _piece_words(found, target)
+    assert network.mabs is not None
+    words = (end - start) * found.mabs * size
+    goals: dict[int, list[tuple[int, Piece]]] = {}
+    for a in range(start, end):
+        for u, own in enumerate(found.pieces[a]):
+            for m, piece in enumerate(own):
+                at = u * words + ((a - start) * found.mabs + m) * size
+                goals.setdefault(piece.word, []).append((at, piece))
+    slots = target.words("l1bm") // 2 // size
+    for number, (word, pieces) in enumerate(sorted(goals.items())):
+        below = number % slots * size
+        for first in range(0, found.words, cycles):
+            here = vector(source, tuple(range(word + first, word + first + cycles)))
+            above = BlockOperand(
+                "l1bm", below + first // cycles * network.mabs.words, network.mabs.words
+            )
+            yield single_step("l1bm", network.mabs.up, (here,), above)
+        for at, piece in pieces:
+            yield single_step(
+                "l2bm",
+                f"l2bmr{network.operation}{piece.l1bs}",
+                (BlockOperand("l1bm", below, size),),
+                BlockOperand("l2bm", at, size),
+            )
+
+
+def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:
+    """Yield the MVs: every group adds up the words of its L2Bs, and each L2B gets its own."""
+    begin, per_group = found.l2bs * words, target.l2bs_per_group
+    up = f"mvr{found.network.operation}"
+    if found.everywhere:
+        there = BlockOperand("pdm", 0, words, group=0)
+        yield Move(up, words, BlockOperand("l2bm", 0, words), there)
+        yield Move("mvb", words, there, BlockOperand("l2bm", begin, words))
+        return
+    homes = range(-(-found.l2bs // per_group))
+    for group in homes:
+        first = group * per_group
+        own = (min(found.l2bs, first + per_group) - first) * words
+        there = BlockOperand("pdm", 0, own, group=group)
+        from_all = BlockOperand("l2bm", first * words, own)
+        yield Move(up, own, from_all, there)
+    for group in homes:
+        for l2b in range(min(per_group, found.l2bs - group * per_group)):
+            here = BlockOperand("pdm", l2b * words, words, group=group)
+            yield Move("mvp", words, here, BlockOperand("l2bm", begin, words, l2b=l2b, group=group))
+
+
+def _down(found: Shares, start: int, end: int, result: MNValue, target: Target) -> Iterator[Line]:
+    """Yield the lines that distribute the words of each L2B."""
+    cycles, size = target.cycles, _piece_words(found, target)
+    base, begin = target.words("l1bm") // 2, found.l2bs * (end - start) * found.mabs * size
+    spread = target.transfer("l2bmd", "down")
+    lane = spread.destination_words // cycles
+    places = target.counts["mab"] // lane_mabs(target)
+    for a in range(end - start):
+        for m in range(0, found.mabs, cycles):
+            at = begin + (a * found.mabs + m) * size
+            below = base + (a * places + m) * lane
+            yield single_step(
+                "l2bm",
+                "l2bmd",
+                (BlockOperand("l2bm", at, spread.source_words),),
+                BlockOperand("l1bm", below, spread.destination_words),
+            )
+    vector_words = places * lane * cycles
+    for a in range(0, end - start, cycles):
+        here = BlockOperand("l1bm", base + a * places * lane, vector_words)
+        local = vector(result, tuple(range(start + a, start + a + cycles)))
+        yield single_step("l1bm", "l1bmd", (here,), local)
+
+
+LAYERS = (Join(),)

@@ -1,0 +1,287 @@
+"""How units share the sums of all of them: each keeps some elements, none gets the others.
+
+The partial sums of the MABs go up through the networks of MABs and of L1Bs to L2BM, as in any
+reduction. From there each group brings its part of the words to its own PDM, which adds up all
+L2Bs, and on to its own L2Bs. Distributing instructions bring a part of those to every PE. So no
+word crosses more often than it must, and the result lies on all units, as the update of a weight
+likes it. Small results stay the same on all L2Bs: then one PDM adds up, and gives to all.
+
+A *piece* is what one instruction of the network above L1BM moves: the same long words of all PEs of
+a MAB, as many as fill it. The distributing instructions give the words of a piece to the L1Bs and
+to the lowest MABs, and the pieces to the other MABs and to addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ...graph.digits import PrimeDigit, agrees, primes
+from ...graph.graph import MNValue
+from ...graph.layout import Broadcast, Layout, Level, SubAxis
+from ...machine import Target
+from ..base import layout_of
+from ..dram_transfer_instructions import members
+from ..switch.network_joins import Network, network_of
+
+#: The kinds of places that digits of pieces get.
+_L2B, _MAB, _ADDR = Level.L2B, Level.MAB, Level.ADDR
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Long words of the partial sums from ``word`` on, of the L1Bs ``l1bs`` (suffix ``@``)."""
+
+    word: int
+    l1bs: str
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The layout of the result, and the way to it.
+
+    ``pieces`` lists for each address of the result, each L2B and each place on MABs the piece that
+    goes there. ``words`` are the long words of a PE in a piece.
+    """
+
+    network: Network
+    layout: Layout
+    words: int
+    pieces: tuple[tuple[tuple[Piece, ...], ...], ...]
+    #: whether all L2Bs get all pieces
+    everywhere: bool
+
+    @property
+    def l2bs(self) -> int:
+        """The L2Bs that get pieces of their own; they are the first ones."""
+        return len(self.pieces[0])
+
+    @property
+    def mabs(self) -> int:
+        """The places on MABs that get pieces, for each of them."""
+        return len(self.pieces[0][0])
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """A digit of the pieces: where the partial sums have it, and what it counts there."""
+
+    size: int
+    level: Level
+    stride: int
+
+
+@lru_cache(maxsize=1024)
+def shares_of(
+    partial: Layout, over: tuple[SubAxis, ...], operation: str, target: Target
+) -> tuple[Shares, ...]:
+    """Return how units may share the sums over the unit digits ``over``; nothing if they cannot.
+
+    ``partial`` is the layout of the partial sums, in which the digits ``over`` hold copies.
+    """
+    units = frozenset(
+        (sub.level, PrimeDigit(sub.stride * stride, size))
+        for sub in over
+        for stride, size in primes(sub.size)
+    )
+    found = network_of(operation, units, target)
+    if found is None or found[1] != units:
+        return ()
+    network = found[0]
+    words = _words_of_piece(network, target)
+    if not network.l2bs or words is None:
+        return ()
+    others = [sub for sub in partial.subaxes if sub.size > 1]
+    if any(sub.level in (Level.L2B, Level.MAB, Level.TIME) for sub in others):
+        return ()
+    low = _low_digits(partial, words, target)
+    high = sorted(_high_digits(partial, words), key=lambda one: (one.level.value, one.stride))
+    whole = all(one.level is Level.L1B or one.stride % words == 0 for one in high)
+    if low is None or not whole or len(high) > _MOST_DIGITS:
+        return ()
+    found_shares = (
+        _shared(partial, network, words, low, high, everywhere, target)
+        for everywhere in (False, True)
+    )
+    return tuple(one for one in found_shares if one is not None)
+
+
+#: More digits of pieces are not tried: every digit triples the ways to place them.
+_MOST_DIGITS = 8
+
+
+def _words_of_piece(network: Network, target: Target) -> int | None:
+    """Return the long words of a PE in a piece; None if instructions do not fit each other."""
+    if network.mabs is None:
+        return None
+    counts, cycles = target.counts, target.cycles
+    pes, l1bs, mabs = counts["pe"], counts["l1b"], counts["mab"]
+    up = target.transfer(network.mabs.up, "from_pe")
+    joined = target.transfer(f"l2bmr{network.operation}", "up").source_words
+    spread, last = target.transfer("l2bmd", "down"), target.transfer("l1bmd", "to_pe")
+    lane = spread.source_words // (cycles * l1bs)
+    source, goal = spread.source, spread.destination
+    row = goal["addr"] // lane * l1bs * lane + goal["l1b"] * lane + goal["addr"] % lane
+    place = last.destination["cycle"] * mabs * pes + last.destination["mab"] * pes
+    fits = (
+        network.mabs.words == cycles * pes
+        and (up.destination["addr"] == up.source["cycle"] * pes + up.source["pe"]).all()
+        and (source["addr"] == row).all()
+        and (last.source["addr"] == place + last.destination["pe"]).all()
+        and joined == l1bs * lane
+        and lane % pes == 0
+        and mabs % (lane // pes) == 0
+        and joined % target.mv_unit == 0
+        and joined % (cycles * pes) == 0
+        and cycles * mabs * pes == mabs * pes // lane * spread.destination_words
+    )
+    return joined // pes if fits else None
+
+
+def lane_mabs(target: Target) -> int:
+    """Return how many MABs get the words of one lane of a piece."""
+    lane = target.transfer("l2bmd", "down").source_words // (target.cycles * target.counts["l1b"])
+    return lane // target.counts["pe"]
+
+
+def _low_digits(partial: Layout, words: int, target: Target) -> dict[int, tuple[Level, int]] | None:
+    """Return level and stride of the digits inside of pieces, by their stride in Addr."""
+    below = lane_mabs(target)
+    ends = {below, words}
+    out: dict[int, tuple[Level, int]] = {}
+    reached = 1
+    for stride, size in sorted(_addresses(partial)):
+        if stride >= words:
+            break
+        if stride != reached:
+            return None
+        inside = stride < below
+        out[stride] = (Level.MAB, stride) if inside else (Level.L1B, stride // below)
+        reached *= size
+        ends.discard(reached)
+    return out if not ends - {1} and reached == words else None
+
+
+def _high_digits(partial: Layout, words: int) -> Iterator[_Digit]:
+    for stride, size in _addresses(partial):
+        if stride >= words:
+            yield _Digit(size, Level.ADDR, stride)
+    for sub in partial.on(Level.L1B):
+        for stride, size in primes(sub.size):
+            yield _Digit(size, Level.L1B, stride * sub.stride)
+
+
+def _addresses(layout: Layout) -> list[tuple[int, int]]:
+    """Return stride and size of the prime digits of Addr."""
+    return [
+        (stride * sub.stride, size)
+        for sub in layout.on(Level.ADDR)
+        for stride, size in primes(sub.size)
+    ]
+
+
+def _shared(
+    partial: Layout,
+    network: Network,
+    words: int,
+    low: dict[int, tuple[Level, int]],
+    high: Sequence[_Digit],
+    everywhere: bool,
+    target: Target,
+) -> Shares | None:
+    """Give the digits of pieces their places: as few addresses as possible."""
+    below = lane_mabs(target)
+    l2bs = 1 if everywhere else target.level_range[Level.L2B.value]
+    rooms = {_L2B: l2bs, _MAB: target.counts["mab"] // below}
+    best: tuple[tuple[int, int], tuple[Level, ...]] | None = None
+    for places in product((_L2B, _MAB, _ADDR), repeat=len(high)):
+        sizes = {
+            level: prod(one.size for one, at in zip(high, places, strict=True) if at is level)
+            for level in (_L2B, _MAB, _ADDR)
+        }
+        if all(sizes[level] <= room for level, room in rooms.items()):
+            rank = sizes[_ADDR], -sizes[_L2B]
+            if best is None or rank < best[0]:
+                best = rank, places
+    if best is None or not (everywhere or best[0][1] < -1):
+        return None
+    strides = {_L2B: 1, _MAB: below, _ADDR: 1}
+    placed: dict[_Digit, SubAxis] = {}
+    for one, level in zip(high, best[1], strict=True):
+        placed[one] = SubAxis(one.size, level, strides[level])
+        strides[level] *= one.size
+    axes = tuple(
+        tuple(new for sub in axis for new in _moved(sub, words, low, placed))
+        for axis in partial.axes
+    )
+    pieces = _pieces(network, placed, below)
+    copies = (Broadcast(Level.L2B),) if everywhere else ()
+    return Shares(network, Layout(axes, copies), words, pieces, everywhere)
+
+
+def _moved(
+    sub: SubAxis, words: int, low: dict[int, tuple[Level, int]], placed: dict[_Digit, SubAxis]
+) -> list[SubAxis]:
+    """Return the digits that take the place of one of the partial sums, major first."""
+    if sub.size == 1 or sub.level not in (Level.ADDR, Level.L1B):
+        return [sub]
+    out: list[SubAxis] = []
+    for stride, size in primes(sub.size):
+        at = stride * sub.stride
+        if sub.level is Level.ADDR and at < words:
+            level, own = low[at]
+            new = SubAxis(size, level, own)
+        else:
+            new = placed[_Digit(size, sub.level, at)]
+        if out and out[-1].level is new.level and out[-1].stride * out[-1].size == new.stride:
+            out[-1] = out[-1]._replace(size=out[-1].size * size)
+        else:
+            out.append(new)
+    return out[::-1]
+
+
+def _pieces(
+    network: Network, placed: dict[_Digit, SubAxis], below: int
+) -> tuple[tuple[tuple[Piece, ...], ...], ...]:
+    """Return the pieces by address, L2B and place on MABs."""
+    axes = {_ADDR: 1, _L2B: 1, _MAB: 1}
+    for sub in placed.values():
+        axes[sub.level] *= sub.size
+    word = np.zeros(tuple(axes.values()), dtype=np.int64)
+    unit = np.zeros_like(word)
+    index = dict(zip(axes, np.indices(word.shape), strict=True))
+    for one, sub in placed.items():
+        stride = sub.stride // (below if sub.level is _MAB else 1)
+        digit = index[sub.level] // stride % sub.size * one.stride
+        if one.level is Level.ADDR:
+            word += digit
+        else:
+            unit += digit
+    sets = {number: one for one in network.l1bs for number in members(one)}
+    suffixes = {
+        number: "" if len(network.l1bs) == 1 else "@" + ",".join(map(str, members(one)))
+        for number, one in sets.items()
+    }
+    return tuple(
+        tuple(
+            tuple(
+                Piece(int(word[a, u, m]), suffixes[int(unit[a, u, m])]) for m in range(axes[_MAB])
+            )
+            for u in range(axes[_L2B])
+        )
+        for a in range(axes[_ADDR])
+    )
+
+
+def chosen(found: Sequence[Shares], result: MNValue, target: Target) -> Shares | None:
+    """Return the way that leads to the layout of ``result``."""
+    own = layout_of(result)
+    for one in found:
+        if agrees(own, one.layout, result.shape, result.dtype, target):
+            return one
+    return None

@@ -1,0 +1,99 @@
+"""Gradients of weights of which every unit keeps a share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+from compiling import compiled, run
+from test_weight_gradient import _model, _wanted
+
+from pycompiler.graph.graph import MNGraph, MNNode
+from pycompiler.graph.layout import Layout, Level
+from pycompiler.layers.weight_gradient import layer
+from pycompiler.layers.weight_gradient.joining import JOIN
+from pycompiler.layers.weight_gradient.layouts import shared, ways
+from pycompiler.machine import Target, load_target
+
+MACHINE = "mncore2"
+#: pictures, channels, channels of the result, places, kernel, stride, dilation, padding
+CASES = {
+    "all L1Bs joined": (32, 16, 16, (8, 8), (3, 3), 1, 1, 1),
+    "columns on L1Bs": (32, 16, 32, (8, 8), (3, 3), 1, 1, 1),
+    "two batches, 3 not among MABs": (32, 64, 64, (8, 8), (3, 3), 1, 1, 1),
+    "one tap": (32, 32, 16, (8, 8), (1, 1), 1, 1, 0),
+    "odd columns": (32, 16, 23, (8, 8), (3, 3), 1, 1, 1),
+}
+
+
+def _shared_only(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield only layouts in which units keep shares."""
+    for found in ways(node, graph, target, hints):
+        _, *others = shared(node, graph, target, found)
+        yield from others
+
+
+def _everywhere_only(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield only layouts in which each L2B has all shares."""
+    for one in _shared_only(node, graph, target, hints):
+        if not one[node.outputs[0]].on(Level.L2B):
+            yield one
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "everywhere"),
+    [
+        *((name, "mixed", False) for name in CASES),
+        ("columns on L1Bs", "float", True),
+        ("two batches, 3 not among MABs", "mixed", True),
+    ],
+)
+def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers of few bits have exact sums in every order."""
+    monkeypatch.setattr(layer, "ways", _everywhere_only if everywhere else _shared_only)
+    monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
+    case = CASES[name]
+    model, shapes = _model(case)
+    result, _ = compiled(model, MACHINE, float_dtype=kind)
+    (join,) = (node for node in result.graph.nodes if node.op == JOIN)
+    own = result.graph.values[join.outputs[0]].layout
+    assert own is not None
+    assert bool(own.on(Level.L2B)) != everywhere
+    rng = np.random.default_rng(list(CASES).index(name))
+    data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
+    assert (run(result, data, MACHINE)["y"] == _wanted(data["x"], data["g"], case)).all()
+
+
+def test_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares have the bits of sums that all units get, also if the parts pass through DRAM."""
+    case = CASES["columns on L1Bs"]
+    model, shapes = _model(case)
+    draw = np.random.default_rng(5)
+    data = {key: draw.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
+    found = set()
+    for made, scheduler in (
+        (ways, "spill_opt"),
+        (_everywhere_only, "spill_opt"),
+        (_shared_only, "always_from_dram"),
+    ):
+        monkeypatch.setattr(layer, "ways", made)
+        monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
+        result, _ = compiled(model, MACHINE, float_dtype="mixed", scheduler=scheduler)
+        joins = [node for node in result.graph.nodes if node.op == JOIN]
+        assert bool(joins) == (made is not ways)
+        found.add(run(result, data, MACHINE)["y"].tobytes())
+    assert len(found) == 1
+
+
+def test_small_machine() -> None:
+    """A machine with one L2B has nothing to share between L2Bs."""
+    target = load_target("mini")
+    assert target.level_range["L2B"] == 1
+    model, _ = _model(CASES["one tap"])
+    result, _ = compiled(model, "mini", float_dtype="mixed")
+    assert JOIN not in {node.op for node in result.graph.nodes}
