@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 from compiling import compiled, run
-from test_weight_gradient import _model, _wanted
+from gradient_models import Case, gradient_model, wanted_gradient
 
 from pycompiler.graph.graph import MNGraph, MNNode
 from pycompiler.graph.layout import Layout, Level
@@ -17,8 +17,7 @@ from pycompiler.layers.weight_gradient.layouts import shared, ways
 from pycompiler.machine import Target, load_target
 
 MACHINE = "mncore2"
-#: pictures, channels, channels of the result, places, kernel, stride, dilation, padding
-CASES = {
+CASES: dict[str, Case] = {
     "all L1Bs joined": (32, 16, 16, (8, 8), (3, 3), 1, 1, 1),
     "columns on L1Bs": (32, 16, 32, (8, 8), (3, 3), 1, 1, 1),
     "two batches, 3 not among MABs": (32, 64, 64, (8, 8), (3, 3), 1, 1, 1),
@@ -58,7 +57,7 @@ def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.Monkey
     monkeypatch.setattr(layer, "ways", _everywhere_only if everywhere else _shared_only)
     monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
     case = CASES[name]
-    model, shapes = _model(case)
+    model, shapes = gradient_model(case)
     result, _ = compiled(model, MACHINE, float_dtype=kind)
     (join,) = (node for node in result.graph.nodes if node.op == JOIN)
     own = result.graph.values[join.outputs[0]].layout
@@ -66,13 +65,13 @@ def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.Monkey
     assert bool(own.on(Level.L2B)) != everywhere
     rng = np.random.default_rng(list(CASES).index(name))
     data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
-    assert (run(result, data, MACHINE)["y"] == _wanted(data["x"], data["g"], case)).all()
+    assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
 
 
 def test_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares have the bits of sums that all units get, also if the parts pass through DRAM."""
     case = CASES["columns on L1Bs"]
-    model, shapes = _model(case)
+    model, shapes = gradient_model(case)
     draw = np.random.default_rng(5)
     data = {key: draw.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
     found = set()
@@ -94,6 +93,6 @@ def test_small_machine() -> None:
     """A machine with one L2B has nothing to share between L2Bs."""
     target = load_target("mini")
     assert target.level_range["L2B"] == 1
-    model, _ = _model(CASES["one tap"])
+    model, _ = gradient_model(CASES["one tap"])
     result, _ = compiled(model, "mini", float_dtype="mixed")
     assert JOIN not in {node.op for node in result.graph.nodes}
