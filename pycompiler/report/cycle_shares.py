@@ -10,6 +10,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.lookup.layer import LOOKUP
 from ..layers.switch.layer import SWITCH
+from ..layers.weight_gradient.joining import JOIN
 from ..pfvm.windows import WEIGHT_GRADIENT
 
 #: The kind of all operators that the table below does not name, and that of waiting.
@@ -17,7 +18,7 @@ ELEMENTWISE, WAITS = "elementwise", "waits"
 
 _KINDS: Mapping[str, str] = {
     **{layer.op: "products" for layer in (*matmul.LAYERS, *depthwise.LAYERS)},
-    WEIGHT_GRADIENT: "products",
+    **dict.fromkeys((WEIGHT_GRADIENT, JOIN), "products"),
     SWITCH: "switches",
     **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY), "transfers"),
 }

@@ -1,7 +1,7 @@
-"""Other layouts of results, for nodes whose operands have their layouts.
+"""Other layouts of results, for the layouts that operands may have.
 
-They are few, and of no use before the operands agree. In the pools of the first search they would
-take the places of other operand layouts.
+They are of little use before the operands agree. In the pools of the first search they would take
+the places of other operand layouts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .pools import Candidate, Pools
 
 
 def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
-    """Add the other layouts of the results beside the choice ``chosen``, and carry them on.
+    """Add other layouts of results, those beside the choice ``chosen`` first, and carry them on.
 
     Return whether there were any.
     """
@@ -23,12 +23,15 @@ def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
     for variable, choice, own in zip(pools.variables, chosen, carried, strict=True):
         if variable.fixed or variable.region is not None or not variable.nodes:
             continue
-        node, candidate = variable.nodes[0], variable.pool[choice]
-        layouts = pools.all_of(node, candidate)
-        for other in LAYERS[node.op].variants(node, pools.graph, pools.target, layouts):
-            made = {name: other[name] for name in variable.values}
-            if made != candidate and variable.add(made, MOST):
-                own.append(made)
+        node, pool = variable.nodes[0], variable.pool
+        # What the choice leads to comes first, because neighbours take few answers.
+        for candidate in [pool[choice], *pool[:choice], *pool[choice + 1 :]]:
+            layouts = pools.all_of(node, candidate)
+            for other in LAYERS[node.op].variants(node, pools.graph, pools.target, layouts):
+                made = {name: other[name] for name in variable.values}
+                before = len(pool)
+                if variable.add(made, MOST) and len(pool) > before:
+                    own.append(made)
     if not any(carried):
         return False
     carry(pools, carried, costs)

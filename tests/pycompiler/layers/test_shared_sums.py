@@ -15,6 +15,7 @@ from pycompiler.layers.weight_gradient import layer
 from pycompiler.layers.weight_gradient.joining import JOIN
 from pycompiler.layers.weight_gradient.layouts import shared, ways
 from pycompiler.machine import Target, load_target
+from pycompiler.planners.lpz import planner
 
 MACHINE = "mncore2"
 CASES: dict[str, Case] = {
@@ -96,3 +97,17 @@ def test_small_machine() -> None:
     model, _ = gradient_model(CASES["one tap"])
     result, _ = compiled(model, "mini", float_dtype="mixed")
     assert JOIN not in {node.op for node in result.graph.nodes}
+
+
+def test_the_planner_takes_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares are tried behind the search for layouts, and taken where they cost fewer steps."""
+    model, _ = gradient_model(CASES["two batches, 3 not among MABs"])
+    steps = []
+    for shares in (True, False):
+        if not shares:
+            monkeypatch.setattr(planner, "add_variants", lambda *_: False)
+        result, report = compiled(model, MACHINE, float_dtype="mixed")
+        assert (JOIN in {node.op for node in result.graph.nodes}) == shares
+        (row,) = (row for row in report["passes"] if row["pass"] == "layout")
+        steps.append(row["estimated_steps"]["lpz"]["steps"])
+    assert steps[0] < 0.9 * steps[1]
