@@ -30,6 +30,7 @@ from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.random import hidden as hidden_random
+from ..pfvm.random_numbers import set_first_call
 from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
@@ -54,6 +55,9 @@ from .written_out import WrittenOut
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
+
+#: Said of the caches of transformers, which hold tensors for each layer.
+_CACHE = ": name the tensors of its layers one by one, and make the cache of them in the function"
 
 #: Held while tracing, which redirects streams, logs and warnings of the whole process.
 _TRACING = threading.RLock()
@@ -87,7 +91,9 @@ def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tens
         if not isinstance(key, str) or not key:
             raise error("P0104", what=what, got=f"a key {key!r}")
         if not isinstance(tensor, torch.Tensor):
-            raise error("P0104", what=what, got=f"{type(tensor).__name__} at `{key}`")
+            found = type(tensor).__name__
+            hint = _CACHE if found.endswith("Cache") else ""
+            raise error("P0104", what=what, got=f"{found} at `{key}`{hint}")
         kind = strange_kind(tensor)
         if kind is not None:
             legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
@@ -167,6 +173,7 @@ def export(
     made = {name: value for value, name in values.items()}
     new = [output.name for output in model.graph.output[len(result_keys) :]]
     mark_updates(model, {o: made[n] for o, n in zip(new, updates, strict=True)})
+    set_first_call(model, torch.initial_seed())
     try:
         static_types(model)
     except PycompilerError as problem:
