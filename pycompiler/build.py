@@ -23,6 +23,7 @@ from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
+from .pfvm.random_numbers import with_random_numbers
 from .pfvm.registered import registered, updates
 from .pfvm.well_formed import check_model
 from .pipeline import compile_onnx
@@ -137,7 +138,7 @@ def _build(
         model = make_model()
     _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
     with report.running("pfvm") as facts:
-        model = optimise(model)
+        model = with_random_numbers(optimise(model))
         facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
     files = {MODEL_ONNX: _serialized(model)}
     if checked.out_onnx is not None:

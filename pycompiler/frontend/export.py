@@ -30,6 +30,7 @@ from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.random import hidden as hidden_random
+from ..pfvm.random_numbers import set_first_call
 from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
@@ -167,6 +168,7 @@ def export(
     made = {name: value for value, name in values.items()}
     new = [output.name for output in model.graph.output[len(result_keys) :]]
     mark_updates(model, {o: made[n] for o, n in zip(new, updates, strict=True)})
+    set_first_call(model, torch.initial_seed())
     try:
         static_types(model)
     except PycompilerError as problem:

@@ -80,18 +80,25 @@ def write_out_bernoulli(model: ir.Model) -> None:
         chance, old = node.inputs[0], node.outputs[0]
         called = node.name or old.name
         kept = [a for name, a in node.attributes.items() if name == "seed"]
+        made: list[ir.Node] = []
+        if chance.dtype != ir.DataType.FLOAT:  # short floats have too few digits for small chances
+            to = ir.AttrInt64("to", int(ir.DataType.FLOAT))
+            made.append(ir.Node("", "Cast", [chance], [to], name=f"{called}.chance"))
+            made[0].outputs[0].name = f"{old.name}.chance"
+            chance = made[0].outputs[0]
         drawn = ir.Node("", "RandomUniformLike", [chance], kept, name=f"{called}.draw")
         below = ir.Node("", "Less", [drawn.outputs[0], chance], name=f"{called}.less")
-        wanted = node.attributes.get("dtype") or ir.AttrInt64("to", int(chance.dtype or 1))
+        wanted = node.attributes.get("dtype") or ir.AttrInt64("to", int(node.inputs[0].dtype or 1))
         to = ir.AttrInt64("to", wanted.as_int())
         result = ir.Node("", "Cast", below.outputs, [to], name=f"{called}.cast")
         final = result.outputs[0]
         drawn.outputs[0].name, below.outputs[0].name = f"{old.name}.drawn", f"{old.name}.below"
         final.name, final.shape, final.type = old.name, old.shape, old.type
-        for made in (drawn, below, result):
-            made.metadata_props.update(node.metadata_props)
+        made += [drawn, below, result]
+        for new in made:
+            new.metadata_props.update(node.metadata_props)
         assert node.graph is not None
-        node.graph.insert_before(node, [drawn, below, result])
+        node.graph.insert_before(node, made)
         old.replace_all_uses_with(final, replace_graph_outputs=True)
         node.graph.remove(node, safe=True)
 

@@ -17,6 +17,7 @@ from ..files import write_file
 from ..machine import load_target
 from ..options import parse_options
 from ..pfvm.optimise import optimise
+from ..pfvm.random_numbers import with_random_numbers
 from ..report.codegen_dir import MODEL_ONNX
 from .measure import rows
 from .picture import picture
@@ -72,7 +73,7 @@ def sweep(
     grid = points(base, axes)
     options = parse_options(read_options(given))
     source = load_model(model / MODEL_ONNX if model.is_dir() else model)
-    data = optimise(source).SerializeToString()
+    data = with_random_numbers(optimise(source)).SerializeToString()
     console = table_console()
     found: list[dict[str, Any]] = [{} for _ in grid]
     with Workers(executor, jobs) as workers:

@@ -1,9 +1,9 @@
 """Random numbers that the device computes: a function of a counter.
 
 Each random operator of a training step has a number, each call of the step too, and each element
-of a tensor. A hash of the three is the random number. So a mask is the same wherever the step reads
-it, the next call has another, and the bits do not depend on the device. The steps of the hash are
-those of the finalizer of MurmurHash3, with shifts by 16.
+of a tensor. A hash of the three is the random number, the same as that of operators of ONNX
+(:mod:`pycompiler.pfvm.random_numbers`). So a mask is the same wherever the step reads
+it, the next call has another, and the bits do not depend on the device.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 
 import torch
 
+from ...pfvm.random_numbers import CALLS, HIGH16, LOW16, ROUNDS, SITES
 from .constants import constant
 
 _ATEN = torch.ops.aten
-_CALLS, _SITES = -1640531527, -2048144789  # odd numbers, which spread neighbours
-_ROUNDS = (-2048144789, -1028477387)
-_LOW16, _HIGH16, _HIGH24 = (1 << 16) - 1, -(1 << 16), -(1 << 8)
+_HIGH24 = -(1 << 8)
 
 _tracing = threading.local()
 
@@ -62,10 +61,10 @@ def _places(shape: Sequence[int]) -> torch.Tensor:
 
 def _mixed(bits: torch.Tensor) -> torch.Tensor:
     """Return the hash of 32-bit integers."""
-    for factor in (*_ROUNDS, 1):
+    for factor in (*ROUNDS, 1):
         # The device has no shift: the upper half is a float of 16 digits, which is exact.
-        half = ((bits & _HIGH16).to(torch.float32) * 2.0**-16).to(torch.int32)
-        bits = bits ^ (half & _LOW16)
+        half = ((bits & HIGH16).to(torch.float32) * 2.0**-16).to(torch.int32)
+        bits = bits ^ (half & LOW16)
         if factor != 1:
             bits = bits * factor
     return bits
@@ -77,7 +76,7 @@ def uniform(shape: Sequence[int]) -> torch.Tensor | None:
     if counter is None:
         return None
     counter.sites += 1
-    start = _mixed(counter.calls * _CALLS + counter.sites * _SITES % (1 << 31))
+    start = _mixed(counter.calls * CALLS + counter.sites * SITES % (1 << 31))
     bits = _mixed(_places(shape) + start)
     return (bits & _HIGH24).to(torch.float32) * 2.0**-32 + 0.5
 
