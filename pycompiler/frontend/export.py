@@ -56,6 +56,9 @@ Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
 
+#: Said of the caches of transformers, which hold tensors for each layer.
+_CACHE = ": name the tensors of its layers one by one, and make the cache of them in the function"
+
 #: Held while tracing, which redirects streams, logs and warnings of the whole process.
 _TRACING = threading.RLock()
 
@@ -88,7 +91,9 @@ def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tens
         if not isinstance(key, str) or not key:
             raise error("P0104", what=what, got=f"a key {key!r}")
         if not isinstance(tensor, torch.Tensor):
-            raise error("P0104", what=what, got=f"{type(tensor).__name__} at `{key}`")
+            found = type(tensor).__name__
+            hint = _CACHE if found.endswith("Cache") else ""
+            raise error("P0104", what=what, got=f"{found} at `{key}`{hint}")
         kind = strange_kind(tensor)
         if kind is not None:
             legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))

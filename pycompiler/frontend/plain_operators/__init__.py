@@ -7,6 +7,7 @@ found inside of others, and exported again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -14,13 +15,14 @@ import torch
 
 from .complex_numbers import COMPLEX
 from .elementwise import ELEMENTWISE
+from .groups import GROUPS, LIBRARIES
 from .images import IMAGES
 from .matrices import MATRICES
 from .order import ORDER
 from .places import PLACES, joined_empty
 from .special import SPECIAL
 
-TABLE = ELEMENTWISE | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
+TABLE = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
 PARTIAL = {torch.ops.aten.cat.default: joined_empty} | COMPLEX
@@ -28,8 +30,17 @@ PARTIAL = {torch.ops.aten.cat.default: joined_empty} | COMPLEX
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return ``program`` without the operators of the table."""
-    found = {node.target for node in program.graph.nodes} & TABLE.keys()
-    return program.run_decompositions({op: TABLE[op] for op in found}) if found else program
+    used = {node.target for node in _all_nodes(program) if node.op == "call_function"}
+    found = {op: TABLE[op] for op in used & TABLE.keys()}
+    found |= {op: LIBRARIES[str(op)] for op in used if str(op) in LIBRARIES}
+    return program.run_decompositions(found) if found else program
+
+
+def _all_nodes(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Node]:
+    """Yield the nodes of the graph and of its parts, such as that of ``torch.no_grad``."""
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
 
 
 def all_in_plain_operators(
