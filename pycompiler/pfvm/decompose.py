@@ -118,8 +118,23 @@ def _sum(node: ir.Node) -> Sequence[ir.Node] | None:
     return made
 
 
+def _log(node: ir.Node) -> Sequence[ir.Node] | None:
+    """Write log(sigmoid(x)) as -softplus(-x): the sigmoid is 0 where the logarithm is below -88.
+
+    torch's exporter writes logsigmoid so, and the losses that are made of it.
+    """
+    x = node.inputs[0]
+    maker = x.producer() if x is not None else None
+    if maker is None or maker.op_type != "Sigmoid" or maker.domain not in ("", "ai.onnx"):
+        return None
+    turned = _node("Neg", maker.inputs[0])
+    grown = _node("Softplus", turned.outputs[0])
+    return [turned, grown, _node("Neg", grown.outputs[0])]
+
+
 RULES: dict[str, Rule] = {
     "Clip": _clip,
+    "Log": _log,
     "Pow": _pow,
     "ReduceMax": _of_truths,
     "ReduceMin": _of_truths,
@@ -140,9 +155,9 @@ def decompose(model: ir.Model) -> None:
             new.metadata_props.update(node.metadata_props)
         old, final = node.outputs[0], made[-1].outputs[0]
         final.name, final.shape, final.type = old.name, old.shape, old.type
-        for new in made[:-1]:
+        for number, new in enumerate(made[:-1]):
             for value in new.outputs:
-                value.name = f"{old.name}.{new.op_type}"
+                value.name = f"{old.name}.{new.op_type}{number or ''}"
         model.graph.insert_before(node, made)
         old.replace_all_uses_with(final, replace_graph_outputs=True)
         model.graph.remove(node, safe=True)

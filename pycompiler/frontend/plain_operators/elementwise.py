@@ -125,6 +125,49 @@ def erfinv(x: torch.Tensor) -> torch.Tensor:
     return torch.where(inside, found, edge)
 
 
+def _floats(x: torch.Tensor) -> torch.Tensor:
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+def _expm1(x: torch.Tensor) -> torch.Tensor:
+    """Return exp(x) - 1. Elu has it for negative x; expm1(x) = -expm1(-x) exp(x)."""
+    x = _floats(x)
+    below = torch.nn.functional.elu(-x.abs())
+    return torch.where(x < 0, below, -below * torch.exp(x))
+
+
+def log1p(x: torch.Tensor) -> torch.Tensor:
+    """Return log(1 + x); near 0 as 2 atanh(x / (2 + x)), where 1 + x would lose digits of x."""
+    x = _floats(x)
+    near = x.abs() < 0.5
+    ratio = torch.where(near, x, torch.zeros_like(x))
+    found = torch.where(near, 2 * torch.atanh(ratio / (2 + ratio)), torch.log(1 + x))
+    return torch.where(x.abs() < 2.0**-24, x, found)  # half of the smallest numbers is 0
+
+
+def _logaddexp(base: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Return the logarithm of a sum of powers; the larger one is a factor, so nothing overflows."""
+    scale = math.log(base)
+
+    def made_of(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a, b = _floats(a), _floats(b)
+        apart = torch.where(a == b, torch.zeros_like(a), (a - b).abs())
+        return torch.maximum(a, b) + torch.nn.functional.softplus(-scale * apart) / scale
+
+    return made_of
+
+
+def _atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Return the angle of a point. The sign of zero counts as +."""
+    y, x = _floats(y), _floats(x)
+    up, across = y.abs(), x.abs()
+    large, small = torch.maximum(up, across), torch.minimum(up, across)
+    angle = torch.atan(small / torch.where(large == 0, torch.ones_like(large), large))
+    angle = torch.where(up > across, math.pi / 2 - angle, angle)
+    angle = torch.where(x < 0, math.pi - angle, angle)
+    return torch.where(y < 0, -angle, angle)
+
+
 ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.fmax.default: _extreme_of_numbers(torch.maximum),
     _ATEN.fmin.default: _extreme_of_numbers(torch.minimum),
@@ -135,6 +178,13 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.signbit.default: _signbit,
     _ATEN.ldexp.Tensor: _ldexp,
     _ATEN.frexp.Tensor: _frexp,
+    _ATEN.expm1.default: _expm1,
+    _ATEN.special_expm1.default: _expm1,
+    _ATEN.log1p.default: log1p,
+    _ATEN.special_log1p.default: log1p,
+    _ATEN.logaddexp.default: _logaddexp(math.e),
+    _ATEN.logaddexp2.default: _logaddexp(2),
+    _ATEN.atan2.default: _atan2,
     _ATEN.digamma.default: digamma,
     _ATEN.special_digamma.default: digamma,
     _ATEN.special_psi.default: digamma,

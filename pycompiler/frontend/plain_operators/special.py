@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .elementwise import digamma, erfinv, polynomial
+from .elementwise import digamma, log1p, polynomial
 
 _ATEN = torch.ops.aten
 _EDGE = 3.75
@@ -42,8 +42,9 @@ def _bessel(near: Any, far: Any, odd: bool, scaled: bool) -> Callable[[torch.Ten
         outer = outer / torch.sqrt(large)
         if scaled:
             inner = inner * torch.exp(-small)
-        else:
-            outer = outer * torch.exp(large)
+        else:  # in two steps: the power alone overflows before the result does
+            half = torch.exp(0.5 * large)
+            outer = outer * half * half
         found = torch.where(size < _EDGE, inner, outer)
         return torch.where(x < 0, -found, found) if odd else found
 
@@ -80,10 +81,14 @@ def _mvlgamma(x: torch.Tensor, p: int) -> torch.Tensor:
 
 
 def _sinc(x: torch.Tensor) -> torch.Tensor:
+    """Return sin(pi x) / (pi x); the argument of the sine is reduced first, which is exact."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-    zero, turned = x == 0, x * math.pi
-    known = torch.where(zero, torch.ones_like(x), turned)
-    return torch.where(zero, torch.ones_like(x), torch.sin(known) / known)
+    zero, whole = x == 0, torch.round(x)
+    known = torch.where(zero, torch.ones_like(x), x)
+    half = 0.5 * whole
+    sine = torch.sin(math.pi * (x - whole))
+    sine = torch.where(torch.floor(half) == half, sine, -sine)
+    return torch.where(zero, torch.ones_like(x), sine / known * (1 / math.pi))
 
 
 def _spherical_bessel_j0(x: torch.Tensor) -> torch.Tensor:
@@ -147,26 +152,72 @@ _ERFCX = (
 )  # fmt: skip
 
 
+def _exp_of_square(x: torch.Tensor, sign: float) -> torch.Tensor:
+    """Return exp(x²) or exp(-x²). The square of a few bits is exact, the rest is a small factor."""
+    few = torch.round(x * 16) * (1 / 16)
+    rest = (x - few) * (x + few)
+    return torch.exp(sign * few * few) * torch.exp(sign * rest)
+
+
+def _erfcx_of(size: torch.Tensor) -> torch.Tensor:
+    t = 1 / (1 + 0.5 * size)
+    return t * torch.exp(polynomial(t, _ERFCX))
+
+
 def _erfcx(x: torch.Tensor) -> torch.Tensor:
     """Return exp(x²) erfc(x)."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-    size = x.abs()
-    t = 1 / (1 + 0.5 * size)
-    found = t * torch.exp(polynomial(t, _ERFCX))
-    return torch.where(x < 0, 2 * torch.exp(x * x) - found, found)
+    found = _erfcx_of(x.abs())
+    return torch.where(x < 0, 2 * _exp_of_square(x.clamp(-16.0, 0.0), 1.0) - found, found)
+
+
+def _erfc(x: torch.Tensor) -> torch.Tensor:
+    """Return 1 - erf(x), with as many digits where it is small."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    large = x.clamp(0.5, 16.0)
+    far = _erfcx_of(large) * _exp_of_square(large, -1.0)
+    return torch.where(x > 0.5, far, 1 - torch.erf(x))
+
+
+def _ndtr(x: torch.Tensor) -> torch.Tensor:
+    return 0.5 * _erfc(-math.sqrt(0.5) * x)
 
 
 def _log_ndtr(x: torch.Tensor) -> torch.Tensor:
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low = x < -1
     t = x * math.sqrt(0.5)
-    far = torch.log(0.5 * _erfcx(torch.where(low, -t, torch.ones_like(t)))) - t * t
-    near = torch.log1p(-0.5 * torch.erfc(torch.where(low, torch.zeros_like(t), t)))
+    far = torch.log(0.5 * _erfcx_of(torch.where(low, -t, torch.ones_like(t)))) - t * t
+    near = log1p(-0.5 * _erfc(torch.where(low, torch.zeros_like(t), t)))
     return torch.where(low, far, near)
 
 
+#: Wichura, Algorithm AS 241, PPND7: numerators and denominators near 1/2, farther out, and far out.
+_MIDDLE = (59.109374720, 159.29113202, 50.434271938, 3.3871327179)
+_MIDDLE_BELOW = (67.187563600, 78.757757664, 17.895169469, 1.0)
+_OUTER = (0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777)
+_OUTER_BELOW = (0.12021132975, 0.73700164250, 1.0)
+_TAIL = (0.017337203997, 0.42868294337, 3.0812263860, 6.6579051150)
+_TAIL_BELOW = (0.012258202635, 0.24197894225, 1.0)
+_SPLIT, _NEAR_TAIL = 0.425, 5.0
+
+
 def _ndtri(x: torch.Tensor) -> torch.Tensor:
-    return math.sqrt(2) * erfinv(2 * x - 1)
+    """Return the point below which a normal variable lies with this probability."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    q, inside = x - 0.5, (x > 0) & (x < 1)
+    square = _SPLIT * _SPLIT - q * q
+    middle = q * polynomial(square, _MIDDLE) / polynomial(square, _MIDDLE_BELOW)
+    rest = torch.where(inside, torch.minimum(x, 1 - x), torch.full_like(x, 0.5))
+    r = torch.sqrt(-torch.log(rest))
+    outer, far = r - 1.6, r - _NEAR_TAIL
+    outer = polynomial(outer, _OUTER) / polynomial(outer, _OUTER_BELOW)
+    far = polynomial(far, _TAIL) / polynomial(far, _TAIL_BELOW)
+    found = torch.where(r <= _NEAR_TAIL, outer, far)
+    found = torch.where(q < 0, -found, found)
+    found = torch.where(q.abs() <= _SPLIT, middle, found)
+    ends = torch.where(x == 0, -math.inf, torch.where(x == 1, math.inf, math.nan)).to(x.dtype)
+    return torch.where(inside, found, ends)
 
 
 def _uniform(
@@ -186,6 +237,9 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.lgamma.default: _lgamma,
     _ATEN.special_gammaln.default: _lgamma,
     _ATEN.special_erfcx.default: _erfcx,
+    _ATEN.erfc.default: _erfc,
+    _ATEN.special_erfc.default: _erfc,
+    _ATEN.special_ndtr.default: _ndtr,
     _ATEN.special_log_ndtr.default: _log_ndtr,
     _ATEN.special_ndtri.default: _ndtri,
     _ATEN.uniform.default: _uniform,

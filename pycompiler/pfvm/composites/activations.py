@@ -20,7 +20,8 @@ def prelu(write: Writer) -> bool:
 def mish(write: Writer) -> bool:
     """Write x tanh(log(1 + e^x)) as x e (e + 2) / (e (e + 2) + 2), with e = e^x.
 
-    Two factors e^(x/2) stand for e, so that the product does not vanish before the result does.
+    Two factors e^(x/2) stand for e, so that the product does not vanish before the result does. The
+    ratio is the first factor, so that no product overflows.
     """
     value, two = write.node.input[0], write.number(2.0)
     small = write.op("Min", value, write.number(_LINEAR))
@@ -29,6 +30,6 @@ def mish(write: Writer) -> bool:
     above = write.op("Add", power, two)
     below = write.op("Add", write.op("Mul", power, above), two)
     ratio = write.op("Mul", above, write.op("Reciprocal", below))
-    found = write.op("Mul", write.op("Mul", value, half), ratio)
+    found = write.op("Mul", write.op("Mul", value, ratio), half)
     write.op("Mul", found, half, result=write.node.output[0])
     return True

@@ -34,6 +34,10 @@ SQUARE, WIDE = numbers(2, 5, 5), numbers(2, 5, 3)
 NAN = torch.tensor([1.0, torch.nan, -2.0, torch.nan])
 LU = torch.linalg.lu_factor(SQUARE)
 STRETCH = torch.linspace(-30, 30, 401)
+#: Points in all directions, on the axes and with a zero of either sign among them.
+AROUND = torch.tensor(
+    [(y, x) for y in (3.0, -3.0) for x in (0.0, -0.0, 1e-9, -7.0, 7.0)] + [(0.0, 7.0), (0.0, -7.0)]
+).T
 #: An operator, its operands, and how many of its results are compared (the rest means nothing).
 CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "fmax": (ATEN.fmax.default, (NAN, torch.tensor([torch.nan, 3.0, -3.0, torch.nan])), {}),
@@ -50,8 +54,15 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "mvlgamma": (ATEN.mvlgamma.default, (numbers(9).abs() + 3, 3), {}),
     "trigamma": (ATEN.polygamma.default, (1, STRETCH.double() / 8 + 0.013), {}),
     "polygamma": (ATEN.polygamma.default, (3, STRETCH.abs() + 0.3), {}),
+    "expm1": (ATEN.expm1.default, (torch.cat([STRETCH, STRETCH * 1e-9]),), {}),
+    "log1p": (ATEN.log1p.default, (torch.cat([STRETCH + 29.01, STRETCH * 1e-9]),), {}),
+    "logaddexp": (ATEN.logaddexp.default, (STRETCH * 9, -STRETCH), {}),
+    "logaddexp2": (ATEN.logaddexp2.default, (STRETCH * 9, -STRETCH), {}),
+    "atan2": (ATEN.atan2.default, (AROUND[0], AROUND[1]), {}),
+    "erfc": (ATEN.erfc.default, (STRETCH / 4,), {}),
+    "ndtr": (ATEN.special_ndtr.default, (STRETCH / 4,), {}),
     "erfinv": (ATEN.erfinv.default, (torch.linspace(-1, 1, 1001),), {}),
-    "ndtri": (ATEN.special_ndtri.default, (torch.linspace(0.01, 0.99, 99),), {}),
+    "ndtri": (ATEN.special_ndtri.default, (torch.linspace(0.01, 0.99, 99) ** 15,), {}),
     "erfcx": (ATEN.special_erfcx.default, (STRETCH / 4 + 3,), {}),
     "log_ndtr": (ATEN.special_log_ndtr.default, (STRETCH,), {}),
     "i0": (ATEN.i0.default, (STRETCH,), {}),
@@ -247,3 +258,19 @@ def test_refusals_name_the_replacement(tmp_path: Path) -> None:
         context().compile(
             lambda d: {"x": torch.linalg.pinv(d["a"])}, {"a": numbers(3, 3)}, tmp_path / "out"
         )
+
+
+def test_losses_of_large_scores(tmp_path: Path) -> None:
+    """The sigmoid of a score below -88 is 0, and the logarithm of that no number."""
+    scores = torch.tensor([-200.0, -100, -30, 0, 30, 100, 200])
+    given = {"x": scores.repeat(2), "t": torch.tensor([0.0, 1]).repeat_interleave(7)}
+
+    def function(d: Tensors) -> Tensors:
+        loss = torch.nn.functional.binary_cross_entropy_with_logits
+        return {
+            "loss": loss(d["x"], d["t"], reduction="none"),
+            "log": torch.nn.functional.logsigmoid(d["x"]),
+            "mish": torch.nn.functional.mish(d["x"] * 1e36),
+        }
+
+    compile_and_compare(function, given, tmp_path / "out")
