@@ -103,6 +103,8 @@ _WORDS = {
     ("RoiAlign", "coordinate_transformation_mode"): "half_pixel output_half_pixel",
     ("Pad", "mode"): "constant reflect edge wrap",
     ("DepthToSpace", "mode"): "DCR CRD",
+    ("Cast", "round_mode"): "up down nearest",
+    ("CastLike", "round_mode"): "up down nearest",
     ("Upsample", "mode"): "nearest linear cubic",
     ("Resize", "mode"): "nearest linear cubic",
     ("Resize", "nearest_mode"): "round_prefer_floor round_prefer_ceil floor ceil",
@@ -117,7 +119,7 @@ _FLAGS = (
     *("count_include_pad", "exclude_outside", "exclusive", "fmod", "interleaved", "inverse"),
     *("is_causal", "keepdims", "largest", "layout", "linear_before_reset"),
     *("noop_with_empty_axes", "onesided", "periodic", "reverse", "select_last_index", "sorted"),
-    *("storage_order", "training_mode", "transA", "transB", "upper"),
+    *("saturate", "storage_order", "training_mode", "transA", "transB", "upper"),
 )
 _LEAST = {
     ("LRN", "size"): 1,
@@ -249,6 +251,13 @@ def _blocks(given: Given) -> Iterator[str]:
         yield f"blocks of {tuple(block.tolist())} do not divide the {shape[1]} rows"
 
 
+def _depth(given: Given) -> Iterator[str]:
+    """Yield what is wrong with the channels of a DepthToSpace."""
+    shape, block = given.shape(0), int(given.attribute("blocksize", 1))
+    if shape is not None and len(shape) == 4 and shape[1] % max(block * block, 1):
+        yield f"blocks of {block}x{block} do not divide the {shape[1]} channels"
+
+
 def _rest(given: Given) -> Iterator[str]:
     """Yield what is wrong with the padding of a ConvTranspose's result."""
     rest = given.attribute("output_padding", [])
@@ -298,5 +307,6 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "Mod": (_divisor,),
     "Einsum": (_equation,),
     "Col2Im": (_blocks,),
+    "DepthToSpace": (_depth,),
     "ConvTranspose": (_rest,),
 }

@@ -104,6 +104,7 @@ REFUSED: dict[str, tuple[str, Row]] = {
     "LpNormalization": ("P0112", ("LpNormalization", (4,), {}, [(4,)], {"p": 5})),
     "keepdims": ("P0112", ("ReduceMax", (4,), {}, [(1,)], {"keepdims": 7})),
     "mode": ("P0112", ("DepthToSpace", (1, 4, 1, 1), {}, [(1, 1, 2, 2)], {"mode": "X", **TWO})),
+    "channels": ("P0112", ("DepthToSpace", (1, 6, 1, 1), {}, [(1, 1, 2, 2)], TWO)),
     "mode of a Pad": ("P0112", ("Pad", (4,), {"p": [1, 1]}, [(6,)], {"mode": "Edge"})),
     "output_padding": (
         "P0112",
