@@ -28,7 +28,7 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
 * `T` stands for the same dtype in every place. Inputs broadcast. Shapes are static.
 * A bound limits |result - reference| / |reference|, with the reference in double precision.
   `exact` means that every bit is right. An operator that torch writes as two operators (rsqrt,
-  silu) has the bounds of both.
+  silu) has the bounds of both. [Errors of functions](function_errors.md) has what was measured.
 * The bounds are those of `Float`. In `Double`, {doubles}.
   Parameters that ONNX keeps as attributes, such as `alpha` and `epsilon`, are singles even then.
 * 16-bit floats are singles on the device. They are rounded when a `Cast` or an output makes them
