@@ -67,7 +67,8 @@ def _lgamma(x: torch.Tensor) -> torch.Tensor:
         factors = factors * (known + step)
     y = torch.where(small, y + _SHIFTS, y)
     series = polynomial(1 / (y * y), _STIRLING) / y
-    found = (y - 0.5) * torch.log(y) - y + (0.5 * math.log(2 * math.pi)) + series
+    # (y - 1/2) log y - y, without a product that overflows before the result does
+    found = (y - 0.5) * (torch.log(y) - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + series
     found = torch.where(small, found - torch.log(factors), found)
     # The reflection: the argument of the sine is reduced first, which is exact.
     part = (x - torch.round(x)).abs()
