@@ -7,6 +7,7 @@ operator that stays in torch.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-from ..errors import PycompilerError
+from ..errors import HostFallbackWarning, InternalError, PycompilerError
 from ..frontend.export import export
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.dtypes import device_dtype
@@ -70,6 +71,10 @@ def partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
             try:
                 piece.prepared([_like(node) for node in piece.placeholders])
             except PycompilerError as problem:
+                if isinstance(problem, InternalError):
+                    # The result is right without this piece, but the fault is ours, so it is named.
+                    message = f"{len(names)} operators stay in torch: {problem.message}"
+                    warnings.warn(message, HostFallbackWarning, stacklevel=2)
                 kept |= _to_blame(piece, names, problem)
                 break
             pieces[names] = piece

@@ -113,15 +113,16 @@ class _Part:
         return reduce(np.add, (self._of(table) for table in tables))
 
     def _of(self, table: _Table) -> Costs:
-        order = sorted(range(len(table.scope)), key=lambda i: self.scope.index(table.scope[i]))
+        places = {u: place for place, u in enumerate(self.scope)}
+        order = sorted(range(len(table.scope)), key=lambda i: places.get(table.scope[i], -1))
         costs = table.costs.transpose(order)
         if not self.whole:
             for axis, at in enumerate(order):
                 entries = self.block.get(table.scope[at])
                 if entries is not None and len(entries) < costs.shape[axis]:
                     costs = costs.take(entries, axis=axis)
-        lengths = iter(costs.shape)
-        return costs.reshape([next(lengths) if u in table.scope else 1 for u in self.scope])
+        lengths = {table.scope[at]: length for at, length in zip(order, costs.shape, strict=True)}
+        return costs.reshape([lengths.get(u, 1) for u in self.scope])
 
 
 class Elimination:
@@ -190,7 +191,9 @@ class Elimination:
             if held:
                 rest = [tuple(u for u in table.scope if u != variable) for table in own]
             else:
-                rest = [tuple(sorted(others))]
+                # A variable with one choice needs no axis. A graph may have hundreds of them, and
+                # NumPy knows 64 axes.
+                rest = [tuple(sorted(u for u in others if sizes[u] > 1))]
             made = [self._table(scope) for scope in rest]
             for u in others:
                 beside[u].remove(variable)

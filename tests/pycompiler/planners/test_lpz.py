@@ -92,6 +92,26 @@ def test_a_search_that_goes_on_is_that_of_the_reference(seed: int, table: int) -
                 where[key] = changed
 
 
+def test_more_neighbours_than_an_array_has_axes() -> None:
+    """Inputs of a model have one layout each, and a region may touch hundreds of them."""
+    rng = random.Random(5)
+    sizes = [3, 2, *[1] * 100]
+    single = [np.array([rng.randrange(50) for _ in range(size)]) for size in sizes]
+    pairs = {
+        (u, v): np.array([[rng.randrange(50) for _ in range(sizes[v])] for _ in range(sizes[u])])
+        for u in (0, 1)
+        for v in range(u + 1, len(sizes))
+    }
+    ways = ([a, b, *[0] * 100] for a in range(3) for b in range(2))
+    least = min(total(single, pairs, way) for way in ways)
+    assert total(single, pairs, cheapest(single, pairs, [0] * len(sizes))) == least
+    work = Elimination(sizes, pairs)
+    for _ in range(2):
+        assert total(single, pairs, work.run(single, pairs, [0] * len(sizes))) == least
+        pairs[0, 50] = pairs[0, 50] + np.array([[0], [90], [0]])
+        least = min(total(single, pairs, [a, b, *[0] * 100]) for a in range(3) for b in range(2))
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16]))
 @settings(max_examples=tried(100))
 def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:

@@ -10,8 +10,10 @@ import torch
 from dynamo import CLOSE, compiled
 from torch import nn
 
+from pycompiler.errors import HostFallbackWarning, internal
 from pycompiler.torch_backend import emu2
 from pycompiler.torch_backend.partition import Parts
+from pycompiler.torch_backend.piece import Piece
 
 
 def test_dynamic_sizes_are_one_graph() -> None:
@@ -91,3 +93,17 @@ def test_modes_of_torch_are_refused() -> None:
     run = torch.compile(lambda x: x + 1, backend=emu2, mode="reduce-overhead")
     with pytest.raises(Exception, match=r"P0704.*`options` has `preset` and `tune`"):
         run(torch.ones(3))
+
+
+def test_faults_of_the_compiler_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operators stay in torch, and a warning says that this is no property of the device."""
+
+    def fails(*_: object) -> None:
+        raise internal(ValueError("too many axes"))
+
+    monkeypatch.setattr(Piece, "prepared", fails)
+    x, parts = torch.randn(3, 4), list[Parts]()
+    with pytest.warns(HostFallbackWarning, match="2 operators stay in torch: .*too many axes"):
+        found = compiled(lambda x: torch.relu(x) + 1.0, parts)(x)
+    torch.testing.assert_close(found, torch.relu(x) + 1.0)
+    assert not parts[0].pieces
