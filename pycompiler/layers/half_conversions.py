@@ -119,8 +119,8 @@ class Conversion(UntiedAxes, OtherLm):
         halves, singles = (graph.values[name] for name in self._pair(node))
         times = _ratio()
         lines = []
-        for start in range(0, layout_of(halves).num_lw(target.cycles), target.cycles):
-            words = tuple(range(start, start + target.cycles))
+        room = layout_of(singles).num_lw(target.cycles) // times
+        for words in _vectors(layout_of(halves).num_lw(1), room, target.cycles):
             narrow = PeOperand(halves.location.memory, words, halves.name)
             wide = PeOperand(
                 singles.location.memory,
@@ -134,6 +134,17 @@ class Conversion(UntiedAxes, OtherLm):
                 read = replace(wide, reduce=True)
                 lines.append(single_step("mau", "hvpassar", (read,), narrow))
         return Fragment(tuple(lines))
+
+
+def _vectors(count: int, room: int, cycles: int) -> Iterator[tuple[int, ...]]:
+    """Yield the long words of halves of each step.
+
+    Singles have ``room`` for so many of them. That may be less than a whole number of vectors, and
+    what lies behind belongs to another value. So the last vector repeats long words of others.
+    """
+    for start in range(0, count, cycles):
+        first = start if start + cycles <= room else max(0, count - cycles)
+        yield tuple(first + step if first + step < room else step % count for step in range(cycles))
 
 
 def _axis(node: MNNode) -> int:
