@@ -1,7 +1,7 @@
 """Weight gradients of which every unit keeps a share become two nodes.
 
 The first one leaves the sums of all units as parts, the second one adds the parts up. Between them
-the parts are a value that a scheduler may place. Planners before see one node.
+the parts are a value that a scheduler may place. The planners that run before see one node.
 """
 
 from __future__ import annotations

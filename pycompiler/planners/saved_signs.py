@@ -3,7 +3,8 @@
 The way back of a ReLU reads only whether its result is above zero, long after the forward pass. If
 the gradient of a convolution keeps a rounded copy of that result anyway, MNCoreWiden gives the
 signs from it. The singles then need no memory in between. Rounding keeps every sign, but for
-elements so small that they become zero.
+elements so small that they become zero. So comparisons of other values read singles: a mask of
+small probabilities would lose elements.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
 
+#: The operator whose result is compared.
+_RELU = "Relu"
 #: Operators that compare elements.
 _COMPARES = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 #: Signs are taken from halves if values fill more than this share of LM at some time in between.
@@ -28,13 +31,14 @@ _FULL = 0.25
 
 
 def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -> MNGraph:
-    """Let late comparisons with zero read halves that are alive until then.
+    """Let late comparisons of ReLUs with zero read halves that are alive until then.
 
     ``data`` has the elements of constants.
     """
     rounded: dict[str, list[MNNode]] = {}
+    results = {name for node in graph.device_nodes() if node.op == _RELU for name in node.outputs}
     for node in graph.device_nodes():
-        if node.op == NARROW:
+        if node.op == NARROW and node.inputs[0] in results:
             rounded.setdefault(node.inputs[0], []).append(node)
     if not rounded:
         return graph

@@ -16,7 +16,7 @@ from ..base import Cut, OtherLm, UntiedAxes, layout_of
 from ..fragment import BlockOperand, Fragment, Line, Move, single_step
 from ..reduce_kinds import SUMS
 from ..scratch import vector
-from .shares import Piece, Shares, chosen, lane_mabs, shares_of
+from .shares import Piece, Shares, addresses_at_once, chosen, lane_mabs, shares_of
 
 JOIN = "MNCoreJoin"
 _OPERATION = SUMS[MNDtype.FLOAT].network
@@ -89,16 +89,7 @@ def _piece_words(found: Shares, target: Target) -> int:
 
 def _lines(found: Shares, source: MNValue, result: MNValue, target: Target) -> Iterator[Line]:
     """Yield the code: as many addresses at once as L2BM holds."""
-    size = _piece_words(found, target)
-    each = found.mabs * size * (found.l2bs + 1)
-    lane = target.transfer("l2bmd", "down").destination_words
-    places = target.counts["mab"] // lane_mabs(target)
-    most = min(
-        # The instruction that distributes may read past the last piece.
-        (target.words("l2bm") - target.cycles * size) // each,
-        target.words("l1bm") // 2 // (places * lane // target.cycles),
-    )
-    most = max(target.cycles, most // target.cycles * target.cycles)
+    most = addresses_at_once(found, target)
     for start in range(0, len(found.pieces), most):
         yield from _batch(
             found, start, min(start + most, len(found.pieces)), source, result, target

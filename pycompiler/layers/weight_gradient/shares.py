@@ -108,7 +108,9 @@ def shares_of(
         _shared(partial, network, words, low, high, everywhere, target)
         for everywhere in (False, True)
     )
-    return tuple(one for one in found_shares if one is not None)
+    return tuple(
+        one for one in found_shares if one is not None and addresses_at_once(one, target) > 0
+    )
 
 
 #: More digits of pieces are not tried: every digit triples the ways to place them.
@@ -147,6 +149,28 @@ def lane_mabs(target: Target) -> int:
     """Return how many MABs get the words of one lane of a piece."""
     lane = target.transfer("l2bmd", "down").source_words // (target.cycles * target.counts["l1b"])
     return lane // target.counts["pe"]
+
+
+def addresses_at_once(found: Shares, target: Target) -> int:
+    """Return for how many addresses the memories between units have room; 0 if for too few.
+
+    They are all addresses, or whole vectors of them.
+    """
+    cycles, count, size = target.cycles, len(found.pieces), found.words * target.counts["pe"]
+    lanes, spread = lane_mabs(target), target.transfer("l2bmd", "down")
+    places, lane = target.counts["mab"] // lanes, spread.destination_words // cycles
+    # The instruction that distributes may read past the last piece, and write past the last place.
+    past = max(0, -(-found.mabs // cycles) * cycles - places) * lane
+    above = target.words("l2bm") - spread.source_words
+    homes = 1 if found.everywhere else min(found.l2bs, target.l2bs_per_group)
+    most = min(
+        above // (found.mabs * size * (found.l2bs + 1)),
+        target.words("pdm") // (found.mabs * size * homes),
+        (target.words("l1bm") // 2 - past) // (places * lane * cycles) * cycles,
+    )
+    if size > target.words("l1bm") // 2:
+        return 0
+    return most // cycles * cycles or (count if count <= most else 0)
 
 
 def _low_digits(partial: Layout, words: int, target: Target) -> dict[int, tuple[Level, int]] | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
 
-from pycompiler.graph.graph import MNGraph, MNNode
-from pycompiler.graph.layout import Layout, Level
-from pycompiler.layers.weight_gradient import layer
+from pycompiler.graph.dtypes import MNDtype
+from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from pycompiler.graph.layout import Broadcast, Layout, Level, SubAxis
+from pycompiler.layers.fragment import BlockOperand, Move, Step
+from pycompiler.layers.weight_gradient import joining, layer
 from pycompiler.layers.weight_gradient.joining import JOIN
 from pycompiler.layers.weight_gradient.layouts import shared, ways
+from pycompiler.layers.weight_gradient.shares import shares_of
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.lpz import planner
 
@@ -111,3 +115,67 @@ def test_the_planner_takes_shares(monkeypatch: pytest.MonkeyPatch) -> None:
         (row,) = (row for row in report["passes"] if row["pass"] == "layout")
         steps.append(row["estimated_steps"]["lpz"]["steps"])
     assert steps[0] < 0.9 * steps[1]
+
+
+#: Machines whose L2BM, L1BM or PDM is short of room for a vector of addresses.
+SMALL = """extends = "mini"
+[machine]
+name = "small"
+doc = "Three groups of one L2B."
+[counts]
+group = 3
+l1b = 8
+mab = {mabs}
+[[memory]]
+name = "{memory}"
+words = {words}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mabs", "memory", "words"),
+    [(8, "l2bm", 2048), (4, "l1bm", 256), (8, "pdm", 512)],
+)
+def test_no_word_lies_outside_of_a_memory(
+    mabs: int, memory: str, words: int, tmp_path: Path
+) -> None:
+    """Where a memory has no room for a vector of addresses, there are fewer ways."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL.format(mabs=mabs, memory=memory, words=words))
+    target = load_target(str(path))
+    over = (SubAxis(3, Level.L2B), SubAxis(mabs, Level.MAB))
+    columns = (SubAxis(8, Level.L1B), SubAxis(4, Level.PE), SubAxis(2, Level.W))
+    tried = 0
+    for rows in (16, 32, 96, 192):
+        partial = Layout(
+            ((SubAxis(rows, Level.ADDR),), columns), (Broadcast(Level.L2B), Broadcast(Level.MAB))
+        )
+        for found in shares_of(partial, over, "ffadd", target):
+            tried += 1
+            ends = [
+                MNValue(
+                    name,
+                    TensorType("float", (rows, 64)),
+                    MNDtype.FLOAT,
+                    location,
+                    layout,
+                    layout.num_lw(target.cycles),
+                    addr=0,
+                )
+                for name, location, layout in (
+                    ("parts", Location.LM0, partial),
+                    ("sum", Location.LM1, found.layout),
+                )
+            ]
+            for line in joining._lines(found, ends[0], ends[1], target):
+                if isinstance(line, Move):
+                    operands: list[object] = [line.source, line.destination]
+                else:
+                    assert isinstance(line, Step)
+                    (one,) = line.instructions
+                    operands = [*one.sources, *one.destinations]
+                for operand in operands:
+                    if isinstance(operand, BlockOperand):
+                        end = operand.offset + operand.words
+                        assert end <= target.words(operand.memory), (rows, found.everywhere)
+    assert tried

@@ -11,7 +11,7 @@ from compiling import compiled, run
 from net import Net
 
 from pycompiler.graph import MNDtype
-from pycompiler.layers.half_conversions import WIDEN
+from pycompiler.layers.half_conversions import NARROW, WIDEN
 from pycompiler.machine import load_target
 from pycompiler.planners import saved_signs
 
@@ -20,13 +20,13 @@ MACHINE, TERMS = "mncore2", 32
 ROWS = 2 * prod(load_target(MACHINE).pe_shape) // TERMS
 
 
-def _masked(compares: str, last: str) -> tuple[Net, str]:
-    """Return products of the result of a ReLU, and a late comparison of it.
+def _masked(compares: str, last: str, made: str = "Relu") -> tuple[Net, str]:
+    """Return products of the result of the operator ``made``, and a late comparison of it.
 
     ``last`` says whether a product reads the halves behind the comparison.
     """
     net = Net(random.Random(1), ROWS, TERMS)
-    p = net.put("Relu", net.put("MatMul", "x", net.weights(TERMS, TERMS)))
+    p = net.put(made, net.put("MatMul", "x", net.weights(TERMS, TERMS)))
     q = net.put("MatMul", p, net.weights(TERMS, TERMS))
     for _ in range(3):
         q = net.put("Tanh", q)
@@ -59,4 +59,13 @@ def test_halves_that_nobody_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_signs, "_FULL", 0.0)
     net, y = _masked("Less", "nothing")
     result, _ = compiled(net.model([y]), MACHINE, float_dtype="mixed")
+    assert WIDEN not in {node.op for node in result.graph.nodes}
+
+
+def test_other_values_are_compared_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small elements are zeros as halves, but they are not equal to zero."""
+    monkeypatch.setattr(saved_signs, "_FULL", 0.0)
+    net, y = _masked("Greater", "product", "Sigmoid")
+    result, _ = compiled(net.model([y]), MACHINE, float_dtype="mixed")
+    assert NARROW in {node.op for node in result.graph.nodes}
     assert WIDEN not in {node.op for node in result.graph.nodes}
