@@ -35,6 +35,8 @@ _CALLS, _HELD = "random_calls", (1 << 31) - 1
 #: Random bits of a number in each element type: as many as it has digits, at most 24.
 _DIGITS = {"float": 24, "double": 24, "float16": 11, "bfloat16": 8}
 _STANDARD = ("", "ai.onnx")
+#: The smallest normal number of singles.
+_LEAST = 2.0**-126
 
 
 def set_first_call(model: onnx.ModelProto, count: int) -> None:
@@ -221,12 +223,16 @@ def _elem(write: Writer, result: str) -> tuple[str, int]:
     return elem, TensorProto.DataType.Value(elem.upper())
 
 
-def _shifted(write: Writer, draw: _Draw, value: str, factor: float, offset: float) -> bool:
+def _shifted(
+    write: Writer, draw: _Draw, value: str, factor: float, offset: float, most: float | None = None
+) -> bool:
     """Append the result: ``value`` times ``factor`` plus ``offset``, in its element type."""
     if factor != 1:
         value = draw.op("Mul", value, factor)
     if offset != 0:
         value = draw.op("Add", value, offset)
+    if most is not None and (factor, offset) != (1, 0):
+        value = draw.op("Min", value, most)
     result = write.node.output[0]
     draw.cast(value, _elem(write, result)[1], result)
     return True
@@ -239,7 +245,20 @@ def _uniform(write: Writer, sites: _Sites) -> bool:
         return False
     low, high = float(write.attribute("low", 0.0)), float(write.attribute("high", 1.0))
     value = draw.uniform(write.types[result].shape, _DIGITS[elem])
-    return _shifted(write, draw, value, high - low, low)
+    return _shifted(write, draw, value, high - low, low, _below(high, elem) if low < high else None)
+
+
+def _below(high: float, elem: str) -> float:
+    """Return the number before ``high``: a sum may round to it, but a random whole number may not.
+
+    Numbers have at most the digits of singles, also as doubles.
+    """
+    kind = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(elem.upper()))
+    kind = np.dtype(np.float32) if elem == "double" else kind
+    found = np.array(high, np.float64).astype(kind)
+    before = np.nextafter(found, np.array(-np.inf, kind))
+    most = float(before if float(found) >= high else found)
+    return min(most, -_LEAST) if -_LEAST < most <= 0 else most  # the device makes 0 of less
 
 
 def _normal(write: Writer, sites: _Sites) -> bool:

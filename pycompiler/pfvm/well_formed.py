@@ -256,26 +256,33 @@ def check_loops(
     for node in graph.node:
         count = 1
         if node.op_type == "Loop" and node.input:
-            count = max(trips.get(node.input[0], 1), 1)
+            # A count that a condition cuts short is no more than a bound, often the largest one.
+            stays = _condition_stays(node, held)
+            count = max(trips.get(node.input[0], 1), 1) if stays else 1
             name = node.name or next(iter(node.output), "")
             if count * around > MOST_TRIPS:
                 within = f"{around} times " * (around > 1)
                 what = f"Loop `{name}` makes {within}{count} trips"
                 raise error("P0120", what=what, limit=f"{MOST_TRIPS} trips of a Loop")
-            if not node.input[0] and _is_endless(node, held):
+            if not node.input[0] and stays and _begins(node, held):
                 raise error("P0108", reason=f"Loop `{name}` has no count, and never stops")
         for body in bodies_of(node):
             check_loops(body, trips, count * around)
 
 
-def _is_endless(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
-    """Whether nothing changes the condition of a Loop, which is true at first."""
-    first = held.get(node.input[1]) if len(node.input) > 1 and node.input[1] else None
-    if len(node.input) > 1 and node.input[1] and first is None:
-        return False
-    if first is not None and not numpy_helper.to_array(first).all():
-        return False
-    (body,) = bodies_of(node)
+def _begins(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether the condition of a Loop is known to be true at first."""
+    if len(node.input) < 2 or not node.input[1]:
+        return True
+    first = held.get(node.input[1])
+    return first is not None and bool(numpy_helper.to_array(first).all())
+
+
+def _condition_stays(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether no trip of a Loop makes its condition false."""
+    body = next(iter(bodies_of(node)), None)
+    if body is None or not body.output:
+        return True
     name, within = body.output[0].name, constants(body)
     makers = {made: inner for inner in body.node for made in inner.output}
     while name in makers and makers[name].op_type == "Identity":

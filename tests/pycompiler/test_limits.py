@@ -13,8 +13,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pycompiler.build import build, parse_model
+from pycompiler.build import build, host_function, parse_model
 from pycompiler.errors import HostFallbackWarning, PycompilerError
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.well_formed import check_model
 from pycompiler.runtime.device import Board, find_device
 
 SECONDS = 5  # a refusal comes within
@@ -196,6 +198,26 @@ def test_refused_at_once(name: str, tmp_path: Path) -> None:
     problem = refusal(make(), tmp_path / "out")
     assert problem.code == code, problem
     assert time.monotonic() - start < SECONDS
+
+
+def test_a_bound_that_a_condition_cuts_short() -> None:
+    """Exporters write a loop of a condition with the largest count there is."""
+    nodes = [
+        node("Add", ["s", "s"], ["t"]),
+        node("ReduceMax", ["t"], ["most"], keepdims=0),
+        node("Less", ["most", "hundred"], ["d"]),
+    ]
+    info = helper.make_tensor_value_info
+    given = [info("i", INT64, ()), info("c", BOOL, ()), info("s", FLOAT, (4,))]
+    made = [info("d", BOOL, ()), info("t", FLOAT, (4,))]
+    body = helper.make_graph(nodes, "body", given, made)
+    data = {"n": np.array((1 << 63) - 1), "c": np.array(True), "hundred": np.array(100, np.float32)}
+    model = model_of(
+        [node("Loop", ["n", "c", "x"], ["y"], body=body)], X, {"y": (FLOAT, (4,))}, data
+    )
+    check_model(model)
+    (found,) = host_function(optimise(model)).run({"x": np.ones(4, np.float32)}).values()
+    assert np.array_equal(found.values(), np.full(4, 128))
 
 
 def changed(change: Any) -> onnx.ModelProto:

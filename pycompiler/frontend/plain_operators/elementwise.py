@@ -136,10 +136,23 @@ def _expm1(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x < 0, below, -below * torch.exp(x))
 
 
+def _both(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two tensors in the element type of the result, which is one of floats."""
+    kind = torch.result_type(a, b)
+    kind = kind if kind.is_floating_point else torch.get_default_dtype()
+    return a.to(kind), b.to(kind)
+
+
 def log1p(x: torch.Tensor) -> torch.Tensor:
     """Return log(1 + x); near 0 as 2 atanh(x / (2 + x)), where 1 + x would lose digits of x."""
     x = _floats(x)
     near = x.abs() < 0.5
+    if x.dtype == torch.float64:  # the device has no atanh of doubles
+        sum_ = 1 + x
+        lost = sum_ == 1
+        kept = torch.where(near & ~lost, sum_ - 1, torch.ones_like(x))
+        found = torch.log(sum_) * torch.where(near, x / kept, torch.ones_like(x))
+        return torch.where(lost, x, found)
     ratio = torch.where(near, x, torch.zeros_like(x))
     found = torch.where(near, 2 * torch.atanh(ratio / (2 + ratio)), torch.log(1 + x))
     return torch.where(x.abs() < 2.0**-24, x, found)  # half of the smallest numbers is 0
@@ -150,7 +163,7 @@ def _logaddexp(base: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tens
     scale = math.log(base)
 
     def made_of(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        a, b = _floats(a), _floats(b)
+        a, b = _both(a, b)
         apart = torch.where(a == b, torch.zeros_like(a), (a - b).abs())
         return torch.maximum(a, b) + torch.nn.functional.softplus(-scale * apart) / scale
 
@@ -159,7 +172,7 @@ def _logaddexp(base: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tens
 
 def _atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return the angle of a point. The sign of zero counts as +."""
-    y, x = _floats(y), _floats(x)
+    y, x = _both(y, x)
     up, across = y.abs(), x.abs()
     large, small = torch.maximum(up, across), torch.minimum(up, across)
     angle = torch.atan(small / torch.where(large == 0, torch.ones_like(large), large))

@@ -160,6 +160,11 @@ def _exp_of_square(x: torch.Tensor, sign: float) -> torch.Tensor:
     return torch.exp(sign * few * few) * torch.exp(sign * rest)
 
 
+def _most(x: torch.Tensor) -> float:
+    """Return a number whose square no exponential of the element type holds."""
+    return 27.0 if x.dtype == torch.float64 else 16.0
+
+
 def _erfcx_of(size: torch.Tensor) -> torch.Tensor:
     t = 1 / (1 + 0.5 * size)
     return t * torch.exp(polynomial(t, _ERFCX))
@@ -169,15 +174,19 @@ def _erfcx(x: torch.Tensor) -> torch.Tensor:
     """Return exp(x²) erfc(x)."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     found = _erfcx_of(x.abs())
-    return torch.where(x < 0, 2 * _exp_of_square(x.clamp(-16.0, 0.0), 1.0) - found, found)
+    return torch.where(x < 0, 2 * _exp_of_square(x.clamp(-_most(x), 0.0), 1.0) - found, found)
 
 
 def _erfc(x: torch.Tensor) -> torch.Tensor:
-    """Return 1 - erf(x), with as many digits where it is small."""
+    """Return 1 - erf(x), with as many digits where it is small.
+
+    The approximation has those of float32, so doubles are differences until these have fewer.
+    """
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-    large = x.clamp(0.5, 16.0)
+    begin = 4.25 if x.dtype == torch.float64 else 0.5
+    large = x.clamp(begin, _most(x))
     far = _erfcx_of(large) * _exp_of_square(large, -1.0)
-    return torch.where(x > 0.5, far, 1 - torch.erf(x))
+    return torch.where(x > begin, far, 1 - torch.erf(x))
 
 
 def _ndtr(x: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,59 @@ def test_forms_give_what_torch_gives(name: str) -> None:
         if one.numel() or other.numel():
             torch.testing.assert_close(other, one, rtol=2e-5, atol=2e-5, equal_nan=True)
             assert other.dtype == one.dtype
+
+
+SMALL = torch.cat([sign * torch.logspace(-30, -0.01, 400) for sign in (1, -1)])
+#: Functions of which small results have all digits: arguments, and the bound of the relative error.
+SMALL_RESULTS: dict[str, tuple[Any, Tensor, float]] = {
+    "expm1": (ATEN.expm1.default, SMALL, 2e-6),
+    "expm1 of doubles": (ATEN.expm1.default, SMALL.double(), 1e-14),
+    "log1p": (ATEN.log1p.default, SMALL, 2e-6),
+    "log1p of doubles": (ATEN.log1p.default, SMALL.double(), 1e-14),
+    "erfc": (ATEN.erfc.default, STRETCH[STRETCH < 9], 4e-6),
+    "erfc of doubles": (ATEN.erfc.default, STRETCH.double().clamp(-27, 26), 2e-6),
+    "erfcx of doubles": (ATEN.special_erfcx.default, STRETCH.double().clamp(-26, 27), 2e-6),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_RESULTS)
+def test_small_results_have_all_digits(name: str) -> None:
+    op, x, bound = SMALL_RESULTS[name]
+    torch.testing.assert_close(TABLE[op](x), op(x), rtol=bound, atol=0)
+
+
+@pytest.mark.parametrize(
+    "op", [ATEN.erfc.default, ATEN.special_ndtr.default, ATEN.log1p.default, ATEN.expm1.default]
+)
+def test_doubles_keep_their_digits(op: Any) -> None:
+    x = STRETCH.double().abs() / 4 if op == ATEN.log1p.default else STRETCH.double() / 4
+    torch.testing.assert_close(TABLE[op](x), op(x), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "atan2"])
+def test_two_types_have_one_result(name: str) -> None:
+    op = CALLS[name][0]
+    kinds = (torch.int32, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    for first, second in product(kinds, kinds):
+        a, b = torch.ones(3, dtype=first), torch.ones(3, dtype=second)
+        if first.is_floating_point or second.is_floating_point:
+            wanted = torch.result_type(a, b)
+        else:
+            wanted = torch.float32
+        assert TABLE[op](a, b).dtype == wanted
+
+
+def test_doubles_on_the_device(tmp_path: Path) -> None:
+    """It has logarithms of doubles, but no area functions of them."""
+
+    def function(d: Tensors) -> Tensors:
+        return {"y": torch.log1p(d["x"]), "z": torch.nn.functional.logsigmoid(d["x"])}
+
+    x = torch.tensor([-0.99, -0.3, -1e-9, 0, 1e-12, 1e-5, 0.4, 0.6, 1e9], dtype=torch.float64)
+    compiled = context().compile(function, {"x": x}, tmp_path / "out", options={"strict": True})
+    for name, wanted in function({"x": x}).items():
+        found = compiled({"x": x})[name].cpu()
+        torch.testing.assert_close(found, wanted, rtol=2.0**-46, atol=0)
 
 
 def test_mode_of_a_long_row() -> None:

@@ -177,6 +177,19 @@ def test_distributions(first_call: int) -> None:
     assert abs(np.corrcoef(uniform.ravel(), normal.ravel())[0, 1]) * count**0.5 < 4
 
 
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_no_number_reaches_the_end(kind: int) -> None:
+    """One number of 2,048 of 11 digits would round to it."""
+    low = 1 if kind == TensorProto.FLOAT16 else 2**20
+    shape = (64, 4096)
+    node = _node("RandomUniform", [], "y", shape=shape, low=float(low), high=low + 1.0, dtype=kind)
+    x = {"x": np.zeros(1, np.float32)}
+    host = host_function(with_random_numbers(optimise(_model([node], x))))
+    found = _called(host, x)["y"]
+    assert low <= found.min()
+    assert found.max() < low + 1
+
+
 def test_classes_without_a_chance_are_never_drawn() -> None:
     logits = np.full((3, 5), -np.inf, np.float32)
     logits[0, [1, 3]] = np.log([0.25, 0.75])
