@@ -205,7 +205,7 @@ def _indices(given: Given) -> Iterator[str]:
     shape, data = given.shape(0), given.data(1)
     axis = int(given.attribute("axis", 0))
     if shape and data is not None and -len(shape) <= axis < len(shape):
-        _check_places(given.node, data, axis % len(shape), shape)
+        check_places(given.node, data, axis % len(shape), shape[axis])
     return
     yield
 
@@ -215,13 +215,16 @@ def _places(given: Given) -> Iterator[str]:
     shape, data = given.shape(0), given.data(1)
     if shape and data is not None and data.ndim and data.shape[-1] <= len(shape):
         for axis in range(data.shape[-1]):
-            _check_places(given.node, data[..., axis], axis, shape)
+            check_places(given.node, data[..., axis], axis, shape[axis])
     return
     yield
 
 
-def _check_places(node: onnx.NodeProto, places: Array, axis: int, shape: Shape) -> None:
-    size = shape[axis]
+def check_places(node: onnx.NodeProto, places: Array, axis: int, size: int) -> None:
+    """Refuse places outside of an axis of ``size`` elements; negative ones count from its end.
+
+    P0111.
+    """
     bad = places[(places < -size) | (places >= size)]
     if bad.size:
         raise error(

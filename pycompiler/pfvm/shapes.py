@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error, place_of
-from .forms import Given, check_form
+from .forms import Given, check_form, check_places
 from .source import source_of
 
 Shape = tuple[int, ...]
@@ -114,26 +114,11 @@ def _reshape(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants
         raise _refused(node, node.output[0], f"{shown} is not {after}")
 
 
-def _in_range(node: onnx.NodeProto, indices: np.ndarray[Any, Any], axis: int, size: int) -> None:
-    bad = indices[(indices < -size) | (indices >= size)]
-    if bad.size:
-        raise error(
-            "P0111",
-            place=place_of(source_of(node)),
-            op=node.op_type,
-            node=node.name or node.output[0],
-            index=int(bad.reshape(-1)[0]),
-            axis=axis,
-            size=size,
-            last=size - 1,
-        )
-
-
 def _gather(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
     indices, table = data.get(node.input[1]), shapes[node.input[0]]
     if indices is not None and table:
         axis = _attribute(node, "axis") % len(table)
-        _in_range(node, indices, axis, table[axis])
+        check_places(node, indices, axis, table[axis])
 
 
 def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
@@ -141,7 +126,7 @@ def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constan
     if indices is not None and indices.ndim:
         first = _attribute(node, "batch_dims")
         for place in range(indices.shape[-1]):
-            _in_range(node, indices[..., place], first + place, table[first + place])
+            check_places(node, indices[..., place], first + place, table[first + place])
 
 
 def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
@@ -174,7 +159,7 @@ def _reduction(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constan
     facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if given.ndim != 1:
         raise _refused(node, name, f"its axes have shape {given.shape} instead of one axis")
-    _in_range(node, given, 0, len(before))
+    check_places(node, given, 0, len(before))
     axes = {int(axis) % len(before) for axis in given}
     if not axes and not facts.get("noop_with_empty_axes", 0):
         axes = set(range(len(before)))
