@@ -235,6 +235,7 @@ class Machine:
     def run(
         self, program: Program, *, dump: _Sink | None = None, sanitize: bool = False
     ) -> Report: ...
+    def prepare(self, program: Program) -> None: ...
     def undefined(
         self,
         memory: str,

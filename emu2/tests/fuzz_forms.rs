@@ -4,7 +4,8 @@
 
 mod naive;
 
-use emu2::asm::{assemble, Policy, Program};
+use emu2::asm::{assemble, DebugGet, Policy, Program};
+use emu2::exec::{AssumedHost, Engine, KeptRegions};
 use emu2::machine::{Machine, Region};
 use emu2::spec::Unit;
 use naive::check::{copy_to_t, snapshot};
@@ -14,9 +15,16 @@ use naive::data::Fill;
 use naive::generate::{region, TABLES};
 use naive::num_reference::long;
 
-/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly.
-/// Base addresses are zero, or arbitrary if `based`.
-fn run_form(seed: u64, program: &Program, general: bool, based: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
+/// How a program runs: in the engine's fast forms, in these after the engine has prepared it, or in the general form.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Fast,
+    Prepared,
+    General,
+}
+
+/// The state, the dump lines and the forwarding paths that a program leaves. Base addresses are zero, or arbitrary if `based`.
+fn run_form(seed: u64, program: &Program, form: Form, based: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
     let spec = &program.spec;
     let mut machine = Machine::new(spec.clone());
     Fill::all(&Chip::new(spec), seed).apply(&mut machine, &mut Chip::new(spec));
@@ -25,19 +33,27 @@ fn run_form(seed: u64, program: &Program, general: bool, based: bool) -> (Vec<Ve
         machine.write(&region, &vec![0; entry.words as usize]).unwrap();
     }
     let mut lines = Vec::new();
-    let form = if general { emu2::exec::run_general } else { emu2::exec::run };
-    form(&mut machine, program, &mut |get, machine| {
+    let on_get = &mut |get: &DebugGet, machine: &Machine| {
         emu2::report::dump_lines(machine, get, &mut |line| {
             lines.push(line.to_string());
             Ok(())
         })
-    })
-    .unwrap();
+    };
+    let run = if form == Form::General { emu2::exec::run_general } else { emu2::exec::run };
+    if form == Form::Prepared {
+        let (mut engine, regions) = (Engine::new(spec.clone()), KeptRegions::default());
+        let before = snapshot(&machine);
+        engine.prepare(&mut machine, program, &regions);
+        assert!(snapshot(&machine) == before, "seed {seed}: preparing changes a memory");
+        engine.run_again(&mut machine, program, &regions, &mut AssumedHost, on_get).unwrap();
+    } else {
+        run(&mut machine, program, on_get).unwrap();
+    }
     let state = snapshot(&machine);
     let t = spec.memories.iter().position(|m| m.unit == Unit::Cycle).unwrap();
     let region = Region { memory: t, units: [None; 5], addr: 0, count: spec.memories[t].words };
     let path = |path| {
-        form(&mut machine, &copy_to_t(spec, path, t).unwrap(), &mut |_, _| Ok(())).unwrap();
+        run(&mut machine, &copy_to_t(spec, path, t).unwrap(), &mut |_, _| Ok(())).unwrap();
         machine.read(&region).unwrap()
     };
     (state, lines, (0..spec.forwards.len()).map(path).collect())
@@ -52,7 +68,10 @@ fn fast_forms_do_not_show() {
         let steps = 20 + choices.below(100) as usize;
         let program = region(table, &mut choices, steps);
         for based in [false, true] {
-            assert!(run_form(seed, &program, false, based) == run_form(seed, &program, true, based), "seed {seed}");
+            assert!(
+                run_form(seed, &program, Form::Fast, based) == run_form(seed, &program, Form::General, based),
+                "seed {seed}"
+            );
         }
     }
 }
@@ -127,7 +146,7 @@ fn plans_do_not_show() {
         let program = assemble(&text, "chained.vsm", spec, Policy::Run).unwrap();
         let based = seed % 8 == 0;
         assert!(
-            run_form(seed, &program, false, based) == run_form(seed, &program, true, based),
+            run_form(seed, &program, Form::Fast, based) == run_form(seed, &program, Form::General, based),
             "seed {seed}:\n{text}"
         );
     }
@@ -178,7 +197,7 @@ fn sums_in_place_do_not_show() {
         let program = assemble(&text, "adding.vsm", spec, Policy::Run).unwrap();
         let based = seed % 8 == 0;
         assert!(
-            run_form(seed, &program, false, based) == run_form(seed, &program, true, based),
+            run_form(seed, &program, Form::Fast, based) == run_form(seed, &program, Form::General, based),
             "seed {seed}:\n{text}"
         );
     }
@@ -192,7 +211,7 @@ fn one_place_for_all_cycles_is_no_path() {
         ["fmfma $ly $lm0v $lr0 $lr0\nfmfma $ly $mauf $lr0 $lr0\n", "fvadd $lm0v $ln0v $lr0\nfvmul $mauf $lr0 $ls0v\n"]
     {
         let program = assemble(text, "one.vsm", &TABLES[0].spec, Policy::Run).unwrap();
-        assert!(run_form(1, &program, false, false) == run_form(1, &program, true, false), "{text}");
+        assert!(run_form(1, &program, Form::Fast, false) == run_form(1, &program, Form::General, false), "{text}");
     }
 }
 
@@ -258,9 +277,10 @@ fn compiled_lines_and_regions_do_not_show() {
         }
         let [program, apart] = [text.as_str(), &apart].map(|t| assemble(t, "compiled.vsm", spec, Policy::Run).unwrap());
         let based = seed % 8 == 0;
-        let fast = run_form(seed, &program, false, based);
-        assert!(fast == run_form(seed, &program, true, based), "seed {seed}, forms:\n{text}");
-        let apart = run_form(seed, &apart, false, based);
+        let fast = run_form(seed, &program, Form::Fast, based);
+        assert!(fast == run_form(seed, &program, Form::General, based), "seed {seed}, forms:\n{text}");
+        assert!(fast == run_form(seed, &program, Form::Prepared, based), "seed {seed}, prepared:\n{text}");
+        let apart = run_form(seed, &apart, Form::Fast, based);
         assert!((fast.0, fast.2) == (apart.0, apart.2), "seed {seed}, regions:\n{text}");
     }
     assert!(kinds.iter().all(|count| *count > 20), "{kinds:?}");

@@ -286,6 +286,8 @@ class DeviceFunction:
                         steps=segment.steps,
                         cycles=segment.cycles,
                     )
+                if self.board.findings is None:
+                    self.board.machine.prepare(program)
                 steps.append(program)
             else:
                 steps.append(self._sessions[number])

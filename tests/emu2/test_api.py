@@ -211,6 +211,32 @@ def test_a_run_lets_other_threads_go_on() -> None:
     assert seen == [total(spec, *TREE)]
 
 
+@pytest.mark.parametrize("steps", [40, 20_000], ids=["kept", "too long to be kept"])
+def test_a_prepared_program_runs_as_any_other(spec: emu2.Spec, steps: int) -> None:
+    text = "lpassa $subpeid $lm0v\nnop\n" + "ladd $lm0v $lm0v $lm0v\nnop/2\n" * (steps // 3)
+    program = emu2.assemble(text + "lpassa $lm0v $ln0v\n", spec)
+    found = []
+    for prepared in (False, True):
+        machine = emu2.Machine(spec)
+        machine.write("lm0", np.array([5], np.uint64), addr=3)
+        if prepared:
+            machine.prepare(program)
+            assert np.all(machine.read("lm0", addr=3) == 5)
+        reports = [machine.run(program) for _ in range(3)]
+        assert len({(report.steps, report.cycles) for report in reports}) == 1
+        found.append([machine.read(name, count=8) for name in ("lm0", "lm1")])
+    assert np.array_equal(*found)
+
+
+def test_preparing_leaves_errors_to_the_run() -> None:
+    program = emu2.assemble("nop\n", emu2.Spec.load("mini"))
+    machine = emu2.Machine(emu2.Spec.load("mncore2"))
+    machine.prepare(program)
+    with pytest.raises(emu2.RunError, match="R0005"):
+        machine.run(program)
+    machine.run(emu2.assemble("nop\n", machine.spec))
+
+
 def test_results_do_not_depend_on_a_region_being_cut() -> None:
     spec = emu2.Spec.load("mini")
     body = ["linc $lr0v $lr0v", "nop", "iadd $lr0v $lr0v $ls0v", "nop"] * 50

@@ -167,6 +167,17 @@ impl PyMachine {
         }
     }
 
+    /// Does in advance what the first run of `program` would do once, so that it takes no longer than later ones: lowers the
+    /// program, and lets the host provide the memory that it writes.
+    ///
+    /// No memory of the machine changes. A program that cannot run is not refused here but by `run`.
+    fn prepare(&self, py: Python<'_>, program: &PyProgram) {
+        py.detach(|| {
+            let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
+            engine.prepare(&mut machine, &program.inner, &program.regions);
+        });
+    }
+
     /// Reads long words of a memory.
     ///
     /// `memory` is a name of `Spec.memories`. `addr` and `count` are in long words (8 bytes). Assembly counts words of 32

@@ -80,7 +80,9 @@ pub struct Engine {
     lowering: Lowering,
     l2bm_transfers: transfer_l2bm::L2bmTransfers,
     mv_transfers: transfer_mv::MvTransfers,
-    step_source: StepSource,
+    pub(super) step_source: StepSource,
+    /// Regions are lowered and not run; see [`Engine::prepare`].
+    pub(super) only_lowers: bool,
     scratch: Scratch,
     /// Buffers for other threads, while no thread uses them.
     spare: Mutex<Vec<Scratch>>,
@@ -106,6 +108,7 @@ impl Engine {
             l2bm_transfers,
             mv_transfers,
             step_source,
+            only_lowers: false,
             scratch,
             spare,
             spare_lowerings,
@@ -202,20 +205,8 @@ impl Engine {
             ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
             ItemKind::Step(step) => {
                 step.wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at)?;
-                if step.l2bm.is_empty() {
-                    self.collect(collected, item.line, step);
+                if self.joins_region(machine, item.line, step, collected)? {
                     return self.flush_full(machine, collected);
-                }
-                if let [instruction] = &step.l2bm[..] {
-                    let transfer = self.l2bm_transfers.in_region(machine, instruction);
-                    if transfer.is_err() {
-                        // An error of an earlier step comes first.
-                        self.flush(machine, collected)?;
-                    }
-                    if let Some(transfer) = transfer.map_err(at)? {
-                        self.collect_both(collected, item.line, step, transfer);
-                        return self.flush_full(machine, collected);
-                    }
                 }
                 self.flush(machine, collected)?;
                 self.collect(collected, item.line, step);
@@ -246,8 +237,32 @@ impl Engine {
         }
     }
 
+    /// Adds a step to the region, with its L2BM instruction if it has one. False, and nothing is added, if the instruction
+    /// ends the region.
+    pub(super) fn joins_region<'p>(
+        &mut self,
+        machine: &mut Machine,
+        line: u32,
+        step: &'p asm::Step,
+        collected: &mut Collected<'p>,
+    ) -> Result<bool, RunError> {
+        if step.l2bm.is_empty() {
+            self.collect(collected, line, step);
+            return Ok(true);
+        }
+        let [instruction] = &step.l2bm[..] else { return Ok(false) };
+        let transfer = self.l2bm_transfers.in_region(machine, instruction);
+        if transfer.is_err() {
+            // An error of an earlier step comes first.
+            self.flush(machine, collected)?;
+        }
+        let Some(transfer) = transfer.map_err(|e| at(line, e))? else { return Ok(false) };
+        self.collect_both(collected, line, step, transfer);
+        Ok(true)
+    }
+
     /// Adds a step to the region.
-    fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) {
+    pub(super) fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) {
         collected.count = self.step_source.count().unwrap_or_else(|| {
             collected.step(line, step);
             collected.count + 1
@@ -277,7 +292,7 @@ impl Engine {
     }
 
     /// Runs the region if it is full.
-    fn flush_full(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+    pub(super) fn flush_full(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
         if collected.count >= REGION {
             self.flush(machine, collected)
         } else {
@@ -286,7 +301,7 @@ impl Engine {
     }
 
     /// Runs what is collected so far in every L2B.
-    fn flush(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+    pub(super) fn flush(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
         if std::mem::take(&mut collected.count) == 0 {
             return Ok(());
         }
@@ -296,7 +311,9 @@ impl Engine {
             }
         } else {
             let region = self.lower(machine.layout(), collected.take())?;
-            self.run_region(&region, machine);
+            if !self.only_lowers {
+                self.run_region(&region, machine);
+            }
             self.step_source.record(region);
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 const KEPT_STEPS: usize = 1 << 14;
 
 /// The lowered form of a program. It is kept from the second run on, because most programs run once and keeping costs
-/// memory.
+/// memory. [`Engine::prepare`](super::Engine::prepare) keeps it before the first run.
 #[derive(Debug, Default)]
 pub struct KeptRegions {
     kept: OnceLock<Arc<Vec<Region>>>,
@@ -36,6 +36,12 @@ impl KeptRegions {
             None if !self.again.swap(true, Ordering::Relaxed) => StepSource::Once,
             None => StepSource::Recording { regions: Vec::new(), steps: 0 },
         }
+    }
+
+    /// Where lowering before the first run records the regions. None if they are kept already.
+    pub(super) fn recording(&self) -> Option<StepSource> {
+        let missing = self.kept.get().is_none();
+        missing.then(|| StepSource::Recording { regions: Vec::new(), steps: 0 })
     }
 
     /// Keeps the regions of a complete run.
@@ -70,7 +76,20 @@ impl StepSource {
         Some(KeptRegion { regions: regions.clone(), at: *next - 1 })
     }
 
-    /// Records a region that has run.
+    /// Whether regions are recorded. Recording ends where a program is too long to be kept.
+    pub(super) fn records(&self) -> bool {
+        matches!(self, StepSource::Recording { .. })
+    }
+
+    /// The regions recorded so far.
+    pub(super) fn recorded(&self) -> &[Region] {
+        match self {
+            StepSource::Recording { regions, .. } => regions,
+            _ => &[],
+        }
+    }
+
+    /// Records a region.
     pub(super) fn record(&mut self, region: Region) {
         if let StepSource::Recording { regions, steps } = self {
             *steps += region.iter().map(Stretch::steps).sum::<usize>();

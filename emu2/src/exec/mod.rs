@@ -73,6 +73,7 @@ mod mau_op;
 mod no_kernel;
 mod observe;
 mod op;
+mod prepare;
 mod region;
 mod sanitize;
 mod source;
