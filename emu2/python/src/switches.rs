@@ -85,7 +85,7 @@ pub(crate) fn count_move_steps(
     level: usize,
 ) -> PyResult<i64> {
     let (level, machine) = (level_of(level)?, machine(&facts)?);
-    let row = |(result, result_at, source, source_at)| Move { result, result_at, source, source_at };
+    let row = |(result, result_at, source, source_at)| Move { result, result_at, source, source_at, times: 1 };
     let list = moves.into_iter().map(row).collect();
     move_steps(&Moves { list, times }, level, &machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
 }

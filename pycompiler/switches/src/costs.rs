@@ -4,7 +4,8 @@
 //! `l2b_passes.py` and `word_passes.py`.
 
 use crate::layout::{up, Change, Level, Machine};
-use crate::moves::{moves, Move, Moves};
+use crate::moves::{Digits, Move, Moves};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Steps that set a mask.
@@ -13,14 +14,62 @@ pub(crate) const MASK: i64 = 3;
 pub(crate) fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
     // If several rows go together, the number of rows matters, and a part of the moves does not tell it.
     let whole = level == Level::L1b && machine.block > 1;
-    let found = moves(change, level, machine, whole)?;
-    Some(move_steps(&found, level, machine) + around(machine))
+    let found = Digits::new(change, level, machine, whole)?;
+    Some(counted(found, level, machine) + around(machine))
+}
+
+/// Passes whose steps are kept, at most. One takes up to a kilobyte.
+const KEPT: usize = 1 << 16;
+
+thread_local! {
+    /// The steps of the passes that this thread has counted.
+    static COUNTED: RefCell<HashMap<(Machine, Level, Digits), i64>> = RefCell::default();
+}
+
+/// The steps of a pass. The passes of a network's switches are counted again and again, so the steps are kept.
+fn counted(digits: Digits, level: Level, machine: &Machine) -> i64 {
+    let key = (*machine, level, digits);
+    COUNTED.with_borrow_mut(|known| {
+        if let Some(&steps) = known.get(&key) {
+            return steps;
+        }
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        let steps = move_steps(&key.2.moves(), level, machine);
+        known.insert(key, steps);
+        steps
+    })
+}
+
+/// For each key, in order, the units that take a move with it, as bits, and how often these moves are done.
+fn takers<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> Vec<(K, u64, i64)> {
+    let mut all: Vec<(K, u64, i64)> = found.list.iter().map(|m| (key(m), 1 << m.result, m.times)).collect();
+    all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    all.dedup_by(|next, last| {
+        let same = next.0 == last.0;
+        if same {
+            last.1 |= next.1;
+        }
+        same
+    });
+    all
+}
+
+/// Whether each entry is the one with the least rank among those of its address. Of equal ranks the first counts.
+fn leaders(entries: impl Iterator<Item = (i64, i64)>) -> Vec<bool> {
+    let mut order: Vec<(i64, i64, usize)> = entries.enumerate().map(|(index, (at, rank))| (at, rank, index)).collect();
+    let mut leads = vec![false; order.len()];
+    order.sort_unstable();
+    order.dedup_by_key(|entry| entry.0);
+    order.iter().for_each(|entry| leads[entry.2] = true);
+    leads
 }
 
 /// A lower bound of the steps of a pass over `level`. `copies`: whether units of the level may hold copies.
 pub(crate) fn least_steps(level: Level, copies: bool, machine: &Machine) -> i64 {
     // A long word that goes to another unit. Between units that hold copies nothing need go.
-    let least = Moves { list: vec![Move { result: 1, ..Move::default() }], times: 1 };
+    let least = Moves { list: vec![Move { result: 1, ..Move::HERE }], times: 1 };
     // On the other levels a single move may cost next to nothing: count one step.
     let far = matches!(level, Level::L1b | Level::L2b) && !copies && machine.count(level) > 1;
     let steps = if far { move_steps(&least, level, machine) } else { 1 };
@@ -50,20 +99,13 @@ struct Turn {
 }
 
 fn turns(found: &Moves, count: i64, cycles: i64) -> Vec<Turn> {
-    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
-    for m in &found.list {
-        *units.entry(((m.result - m.source).rem_euclid(count), m.source_at, m.result_at)).or_default() |= 1 << m.result;
-    }
+    let units = takers(found, |m| ((m.result - m.source).rem_euclid(count), m.source_at, m.result_at));
     // For each result address, one move comes first and writes everywhere without a mask.
-    let mut first: HashMap<i64, (i64, usize)> = HashMap::new();
-    for (index, (&(by, _, at), set)) in units.iter().enumerate() {
-        let rank = (if by != 0 { -i64::from(set.count_ones()) } else { -count }, index);
-        first.entry(at).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
-    }
+    let rank = |by: i64, set: u64| if by != 0 { -i64::from(set.count_ones()) } else { -count };
+    let first = leaders(units.iter().map(|&((by, _, at), set, _)| (at, rank(by, set))));
     let mut sizes: HashMap<(u64, i64), i64> = HashMap::new();
-    for (index, (&(by, _, at), &set)) in units.iter().enumerate() {
-        let everywhere = first.get(&at).is_some_and(|best| best.1 == index);
-        *sizes.entry((if everywhere { 0 } else { set }, by)).or_default() += 1;
+    for (&((by, _, _), set, times), everywhere) in units.iter().zip(first) {
+        *sizes.entry((if everywhere { 0 } else { set }, by)).or_default() += times;
     }
     let turn =
         |((set, by), size): ((u64, i64), i64)| Turn { by, masked: set != 0, vectors: up(size * found.times, cycles) };
@@ -81,18 +123,12 @@ fn pes(found: &Moves, machine: &Machine) -> i64 {
 /// The ALU makes a copy for a turn by no unit, in the step in which the vector goes up.
 fn shared_turns(found: &Moves, machine: &Machine) -> i64 {
     let count = machine.count(Level::Mab);
-    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
-    for m in &found.list {
-        *units.entry((m.source_at, (m.result - m.source).rem_euclid(count), m.result_at)).or_default() |= 1 << m.result;
-    }
-    let mut ways: HashMap<i64, Vec<(i64, u64)>> = HashMap::new();
-    for (&(source_at, by, _), &set) in &units {
-        ways.entry(source_at).or_default().push((by, set));
-    }
+    let units = takers(found, |m| (m.source_at, (m.result - m.source).rem_euclid(count), m.result_at));
     let mut alike: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
-    for mut turns in ways.into_values() {
+    for of_source in units.chunk_by(|one, other| one.0 .0 == other.0 .0) {
+        let mut turns: Vec<(i64, u64)> = of_source.iter().map(|&((_, by, _), set, _)| (by, set)).collect();
         turns.sort_unstable();
-        *alike.entry(turns).or_default() += 1;
+        *alike.entry(turns).or_default() += of_source.first().map_or(0, |one| one.2);
     }
     let (mut steps, mut vectors, mut masks) = (0, 0, HashSet::new());
     for (turns, sources) in &alike {
@@ -127,23 +163,16 @@ fn mabs(found: &Moves, machine: &Machine) -> i64 {
 
 /// Counts the casts of a pass, and their masks. A cast sends data of neighbouring units to all MABs.
 fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
-    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
-    for m in &found.list {
-        *units.entry((m.source_at, m.result_at, m.source)).or_default() |= 1 << m.result;
-    }
-    let mut first: HashMap<i64, (i64, usize)> = HashMap::new();
-    for (index, (&(_, at, _), set)) in units.iter().enumerate() {
-        let rank = (-i64::from(set.count_ones()), index);
-        first.entry(at).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
-    }
-    let mut groups: HashMap<(i64, u64), Vec<(i64, i64)>> = HashMap::new();
-    for (index, (&(source_at, at, unit), &set)) in units.iter().enumerate() {
-        let everywhere = first.get(&at).is_some_and(|best| best.1 == index);
-        groups.entry((source_at, if everywhere { 0 } else { set })).or_default().push((unit, at));
+    let units = takers(found, |m| (m.source_at, m.result_at, m.source));
+    let first = leaders(units.iter().map(|&((_, at, _), set, _)| (at, -i64::from(set.count_ones()))));
+    let mut groups: HashMap<(i64, u64), (Vec<(i64, i64)>, i64)> = HashMap::new();
+    for (&((source_at, at, unit), set, times), everywhere) in units.iter().zip(first) {
+        let key = (source_at, if everywhere { 0 } else { set });
+        groups.entry(key).or_insert_with(|| (Vec::new(), times)).0.push((unit, at));
     }
     let masks: HashSet<u64> = groups.keys().map(|key| key.1).filter(|&set| set != 0).collect();
     let mut count = 0;
-    for (_, mut waiting) in groups {
+    for (_, (mut waiting, times)) in groups {
         waiting.sort_unstable();
         while !waiting.is_empty() {
             let (mut last, mut length) = (None, 0);
@@ -155,7 +184,7 @@ fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
                 }
                 !follows
             });
-            count += 1;
+            count += times;
         }
     }
     (count, masks.len() as i64)
@@ -240,15 +269,15 @@ fn busiest(found: &Moves, machine: &Machine) -> i64 {
     let home = |unit: i64| unit / machine.l2bs_per_group;
     let (mut pdms, mut l2bms) = (vec![0; units as usize], vec![0; units as usize]);
     let mut ways: HashSet<(i64, i64, i64)> = HashSet::new();
-    let mut takers: HashMap<(i64, i64, i64), i64> = HashMap::new();
+    let mut takers: HashMap<(i64, i64, i64), (i64, i64)> = HashMap::new();
     for m in &found.list {
-        *takers.entry((m.source, m.source_at, m.result_at)).or_default() += 1;
+        takers.entry((m.source, m.source_at, m.result_at)).or_insert((0, m.times)).0 += 1;
     }
-    takers.retain(|_, count| *count == units);
-    for &(source, _, _) in takers.keys() {
-        pdms[home(source) as usize] += 3;
-        l2bms[source as usize] += 1;
-        l2bms.iter_mut().for_each(|rows| *rows += 2);
+    takers.retain(|_, (count, _)| *count == units);
+    for (&(source, _, _), &(_, times)) in &takers {
+        pdms[home(source) as usize] += 3 * times;
+        l2bms[source as usize] += times;
+        l2bms.iter_mut().for_each(|rows| *rows += 2 * times);
     }
     for m in &found.list {
         if takers.contains_key(&(m.source, m.source_at, m.result_at)) {
@@ -256,12 +285,12 @@ fn busiest(found: &Moves, machine: &Machine) -> i64 {
         }
         let to = home(m.result);
         if ways.insert((to, m.source, m.source_at)) {
-            let turns = if home(m.source) == to { 1 } else { 2 };
+            let turns = m.times * if home(m.source) == to { 1 } else { 2 };
             pdms[to as usize] += turns;
             l2bms[m.source as usize] += turns;
         }
-        pdms[to as usize] += 1;
-        l2bms[m.result as usize] += 1;
+        pdms[to as usize] += m.times;
+        l2bms[m.result as usize] += m.times;
     }
     pdms.into_iter().chain(l2bms).max().unwrap_or(0)
 }
@@ -278,27 +307,29 @@ fn words(found: &Moves, machine: &Machine) -> i64 {
     }
     let (count, bits) = (machine.count(Level::W), machine.bits);
     let ones = if bits < 64 { (1u64 << bits) - 1 } else { u64::MAX };
-    let mut pieces: BTreeMap<i64, BTreeMap<(i64, i64), u64>> = BTreeMap::new();
+    let mut pieces: BTreeMap<i64, (BTreeMap<(i64, i64), u64>, i64)> = BTreeMap::new();
     for m in &found.list {
         let turn = (m.source - m.result).rem_euclid(count) * bits;
         let kept = ones << ((count - 1 - m.result) * bits);
-        *pieces.entry(m.result_at).or_default().entry((turn, m.source_at)).or_default() |= kept;
+        let row = pieces.entry(m.result_at).or_insert_with(|| (BTreeMap::new(), m.times));
+        *row.0.entry((turn, m.source_at)).or_default() |= kept;
     }
     let mut groups: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
     let mut cuts: BTreeSet<(i64, u64)> = BTreeSet::new();
-    for row in pieces.values() {
+    for (row, times) in pieces.values() {
         let mut key: Vec<(i64, u64)> = row.iter().map(|(&(turn, _), &kept)| (turn, kept)).collect();
         key.sort_unstable();
         cuts.extend(&key);
-        *groups.entry(key).or_default() += 1;
+        *groups.entry(key).or_default() += times;
     }
     let joined = |(key, rows): (&Vec<(i64, u64)>, &i64)| up(rows * found.times, machine.cycles) * 3 * key.len() as i64;
     2 * cuts.len() as i64 + groups.iter().map(joined).sum::<i64>()
 }
 
+/// Counts the different keys of the moves, each as often as its moves are done.
 fn distinct<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> i64 {
-    let mut keys: Vec<K> = found.list.iter().map(key).collect();
+    let mut keys: Vec<(K, i64)> = found.list.iter().map(|m| (key(m), m.times)).collect();
     keys.sort_unstable();
-    keys.dedup();
-    keys.len() as i64
+    keys.dedup_by(|next, last| next.0 == last.0);
+    keys.iter().map(|(_, times)| times).sum()
 }

@@ -30,7 +30,7 @@ impl Level {
 }
 
 /// What the search must know of the machine and of the tensor's dtype.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     /// Coordinates of each level of [`Level::SETTLED`]: words of a long word, PEs, MABs, L1Bs and L2Bs.
     pub counts: [i64; 5],

@@ -28,11 +28,13 @@ pub fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i6
 }
 
 /// Counts the steps of moves over `level`, without hazards around them. None if the moves are not between units of the
-/// level, or if an address is negative.
+/// level, or if an address or a number of times is negative.
 pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64> {
     let count = *machine.counts.get(level as usize)?;
     let legal = |m: &Move| {
-        (0..count).contains(&m.result) && (0..count).contains(&m.source) && m.result_at >= 0 && m.source_at >= 0
+        (0..count).contains(&m.result)
+            && (0..count).contains(&m.source)
+            && m.result_at.min(m.source_at).min(m.times) >= 0
     };
     (moves.times >= 0 && moves.list.iter().all(legal)).then(|| costs::move_steps(moves, level, machine))
 }

@@ -99,7 +99,7 @@ fn numbers_without_meaning_are_noticed() {
     assert!(!Change { shape: vec![16, 2], ..good }.is_valid());
     assert!(!Machine { counts: [2, 65, 4, 2, 2], ..MACHINE }.is_valid());
     assert!(!Machine { cycles: 0, ..MACHINE }.is_valid());
-    let moves = |result, at| Moves { list: vec![Move { result, result_at: at, source: 0, source_at: 0 }], times: 1 };
+    let moves = |result, at| Moves { list: vec![Move { result, result_at: at, ..Move::HERE }], times: 1 };
     assert_eq!(move_steps(&moves(4, 0), Level::Pe, &MACHINE), None);
     assert_eq!(move_steps(&moves(0, -1), Level::Pe, &MACHINE), None);
     assert_eq!(move_steps(&moves(0, 0), Level::Addr, &MACHINE), None);
