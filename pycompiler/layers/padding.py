@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..graph.digits import Part, parts
 from ..graph.graph import MNValue
@@ -64,7 +65,7 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     mask_register(_REGISTER, target),
                 )
                 mask = mask_register(_REGISTER, target)
-            for at, word in sorted(words):
+            for at, word in words:
                 there = PeOperand(
                     value.location.memory,
                     (at,) * target.cycles,
@@ -73,6 +74,23 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     mask=mask,
                 )
                 yield alu_step("ipassa", (_word(_FILL, word, target),), there)
+
+
+def count_padding_steps(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> int:
+    """Count the lines of :func:`fill_padding`, without making them."""
+    assert value.layout is not None
+    found = parts(value.layout, value.layout.padded_shape)
+    total = 0
+    for axis in axes:
+        padded = _padded(found, axis, value.shape[axis])
+        if not padded:
+            continue
+        if not total:
+            total = 1 if bits >> _BITS == bits & (1 << _BITS) - 1 else WORDS_PER_LONG
+        units = [p for p in found[axis] if p.level in NUMBERS]
+        total += sum(1 for _ in _unit_index(units, target))
+        total += sum(len(words) + (2 if left > 0 else 0) for left, words in padded.items())
+    return total
 
 
 def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
@@ -84,7 +102,7 @@ def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
     found = parts(value.layout, value.layout.padded_shape)
     return any(
         any(p.stride & (p.stride - 1) for p in found[axis] if p.level in NUMBERS)
-        and bool(_padded(found, axis, value.shape[axis]))
+        and value.shape[axis] <= sum((p.size - 1) * p.lo for p in found[axis] if p.level in _OWN)
         for axis in axes
     )
 
@@ -92,41 +110,49 @@ def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
 _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can read one of them
 
 
+#: The levels whose digits decide where an element of an axis is on the device.
+_OWN = {*NUMBERS, Level.ADDR, Level.W}
+
+
 def _padded(
     found: Sequence[Sequence[Part]], axis: int, size: int
-) -> dict[int, set[tuple[int, int]]]:
-    """Return the words that may be padding, by the lowest ``units`` at which they are."""
+) -> dict[int, list[tuple[int, int]]]:
+    """Return the words that may be padding, sorted, by the lowest ``units`` at which they are."""
     own = found[axis]
     most = sum((p.size - 1) * p.lo for p in own if p.level in NUMBERS)
     local = [p for p in own if p.level in (Level.ADDR, Level.W)]
     index, at, word = (np.zeros(1, dtype=np.int64) for _ in range(3))
     for part in local:
-        digit = np.arange(part.size, dtype=np.int64)
-        index = (index[:, None] + digit * part.lo).reshape(-1)
-        place = digit * part.stride
-        at = (at[:, None] + (place if part.level is Level.ADDR else 0 * place)).reshape(-1)
-        word = (word[:, None] + (place if part.level is Level.W else 0 * place)).reshape(-1)
+        index = _added(index, part.size, part.lo)
+        at = _added(at, part.size, part.stride if part.level is Level.ADDR else 0)
+        word = _added(word, part.size, part.stride if part.level is Level.W else 0)
+    outside = size - index <= most
+    if not outside.any():
+        return {}
     others, other_words = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     for number, rest in enumerate(found):
         for part in rest if number != axis else ():
-            digit = np.arange(part.size, dtype=np.int64) * part.stride
-            zero = 0 * digit
-            others = (others[:, None] + (digit if part.level is Level.ADDR else zero)).reshape(-1)
-            other_words = (
-                other_words[:, None] + (digit if part.level is Level.W else zero)
-            ).reshape(-1)
-    out: dict[int, set[tuple[int, int]]] = {}
+            others = _added(others, part.size, part.stride if part.level is Level.ADDR else 0)
+            other_words = _added(
+                other_words, part.size, part.stride if part.level is Level.W else 0
+            )
     packed = any(p.level is Level.W for rest in found for p in rest)
-    for first, here, which in zip(index.tolist(), at.tolist(), word.tolist(), strict=True):
-        left = size - first
-        if left > most:
-            continue
-        places = out.setdefault(max(left, 0), set())
-        for more, other in zip(others.tolist(), other_words.tolist(), strict=True):
-            places.add((here + more, which + other))
-            if not packed:
-                places.add((here + more, 1))
+    left = np.maximum(size - index, 0)
+    out: dict[int, list[tuple[int, int]]] = {}
+    for units in np.unique(left[outside]).tolist():
+        chosen = outside & (left == units)
+        addresses = (at[chosen][:, None] + others).reshape(-1)
+        words = (word[chosen][:, None] + other_words).reshape(-1)
+        # Not packed, an element takes the whole long word.
+        places = [(addresses, words)] if packed else [(addresses, words), (addresses, words + 1)]
+        joined = np.concatenate([np.stack(pair, axis=1) for pair in places])
+        out[units] = [(here, which) for here, which in np.unique(joined, axis=0).tolist()]
     return out
+
+
+def _added(places: NDArray[np.int64], size: int, stride: int) -> NDArray[np.int64]:
+    """Add the places of a digit of ``size`` values, ``stride`` apart, to all of ``places``."""
+    return (places[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
 
 
 def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:

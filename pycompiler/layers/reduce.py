@@ -29,7 +29,7 @@ from .fragment import (
     Step,
     single_step,
 )
-from .padding import fill_padding, no_bits
+from .padding import count_padding_steps, fill_padding, no_bits
 from .reduce_kinds import LEAST, MOST, PRODUCTS, SUMS, Joining
 from .reduce_plan import CONSTANTS, Plan, plan
 from .scratch import Scratch, vector
@@ -109,7 +109,7 @@ class Reduce(OtherLm):
         found = self._plan(node, graph, target)
         source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
         neutral = self.joining(node, graph).neutral
-        total = sum(1 for _ in fill_padding(source, reduced, neutral, target))
+        total = count_padding_steps(source, reduced, neutral, target)
         return total + count_lines(found, target)
 
     def _plan(self, node: MNNode, graph: MNGraph, target: Target) -> Plan:

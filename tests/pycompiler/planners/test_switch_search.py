@@ -28,7 +28,7 @@ from pycompiler.planners.switch_plan import Pass, plan_switch
 MACHINES = st.sampled_from(["mini", "mncore2"])
 SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = (MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG, MNDtype.BYTE)
-SIZES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 33)
+SIZES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 33, 100)
 
 
 def some_change(rng: random.Random, target: Target) -> LayoutChange:
