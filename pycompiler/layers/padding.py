@@ -110,6 +110,8 @@ def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
 _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can read one of them
 
 
+#: More than the words of a long word have numbers.
+_KEY = 1 << 8
 #: The levels whose digits decide where an element of an axis is on the device.
 _OWN = {*NUMBERS, Level.ADDR, Level.W}
 
@@ -144,9 +146,11 @@ def _padded(
         addresses = (at[chosen][:, None] + others).reshape(-1)
         words = (word[chosen][:, None] + other_words).reshape(-1)
         # Not packed, an element takes the whole long word.
-        places = [(addresses, words)] if packed else [(addresses, words), (addresses, words + 1)]
-        joined = np.concatenate([np.stack(pair, axis=1) for pair in places])
-        out[units] = [(here, which) for here, which in np.unique(joined, axis=0).tolist()]
+        also = [] if packed else [(addresses, words + 1)]
+        # One number for both is sorted far faster than rows of two.
+        codes = [here * _KEY + which for here, which in ((addresses, words), *also)]
+        here, which = np.divmod(np.unique(np.concatenate(codes)), _KEY)
+        out[units] = list(zip(here.tolist(), which.tolist(), strict=True))
     return out
 
 
