@@ -161,11 +161,14 @@ fn mabs(found: &Moves, machine: &Machine) -> i64 {
     by_turns.min(read + casts * found.times + MASK * masks)
 }
 
+/// The units and result addresses that wait for a cast, and how often.
+type Waiting = (Vec<(i64, i64)>, i64);
+
 /// Counts the casts of a pass, and their masks. A cast sends data of neighbouring units to all MABs.
 fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
     let units = takers(found, |m| (m.source_at, m.result_at, m.source));
     let first = leaders(units.iter().map(|&((_, at, _), set, _)| (at, -i64::from(set.count_ones()))));
-    let mut groups: HashMap<(i64, u64), (Vec<(i64, i64)>, i64)> = HashMap::new();
+    let mut groups: HashMap<(i64, u64), Waiting> = HashMap::new();
     for (&((source_at, at, unit), set, times), everywhere) in units.iter().zip(first) {
         let key = (source_at, if everywhere { 0 } else { set });
         groups.entry(key).or_insert_with(|| (Vec::new(), times)).0.push((unit, at));
@@ -301,17 +304,20 @@ pub(crate) fn crossing(words: i64, machine: &Machine) -> i64 {
     3 * words / (machine.mv_unit * machine.cycles)
 }
 
+/// For each turn of a source address, the bits that it leaves in a long word.
+type Pieces = BTreeMap<(i64, i64), u64>;
+
 fn words(found: &Moves, machine: &Machine) -> i64 {
     if machine.bits == machine.addressed_bits {
         return up(distinct(found, |m| (m.result, m.result_at)) * found.times, machine.cycles);
     }
     let (count, bits) = (machine.count(Level::W), machine.bits);
     let ones = if bits < 64 { (1u64 << bits) - 1 } else { u64::MAX };
-    let mut pieces: BTreeMap<i64, (BTreeMap<(i64, i64), u64>, i64)> = BTreeMap::new();
+    let mut pieces: BTreeMap<i64, (Pieces, i64)> = BTreeMap::new();
     for m in &found.list {
         let turn = (m.source - m.result).rem_euclid(count) * bits;
         let kept = ones << ((count - 1 - m.result) * bits);
-        let row = pieces.entry(m.result_at).or_insert_with(|| (BTreeMap::new(), m.times));
+        let row = pieces.entry(m.result_at).or_insert_with(|| (Pieces::new(), m.times));
         *row.0.entry((turn, m.source_at)).or_default() |= kept;
     }
     let mut groups: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
