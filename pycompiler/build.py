@@ -279,12 +279,13 @@ def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> H
 
 
 def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
-    """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503.
+    """Return the function that an earlier compile left in ``folder``. P0002, P0004, P0501 to P0503.
 
     ``folder`` may also be the file of an app, with a name that ends in `.app`.
     """
     if board is None:
-        model = parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX)
+        path = folder / MODEL_ONNX
+        model = _with_data(parse_model(read_file(folder, MODEL_ONNX), path), path)
         return host_function(model, registry)
     if folder.suffix == ".app" and folder.is_file():
         return function_of(read_input(folder), str(folder), board, registry)
@@ -294,7 +295,11 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
 
 def load_model(path: Path) -> onnx.ModelProto:
     """Return the model of a file; its external data lies beside it. P0001, P0002."""
-    model = parse_model(read_input(path), path)
+    return _with_data(parse_model(read_input(path), path), path)
+
+
+def _with_data(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    """Return the model with its external data, which lies beside the file ``path``. P0002."""
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
     except Exception as problem:

@@ -286,6 +286,12 @@ TABLE: dict[str, Kind] = {
         "please report the model",
         {"node": "node_relu", "problem": "`y` has 3 elements that nothing has written"},
     ),
+    "P0613": Kind(
+        RunError,
+        "the host made `{name}` of shape {found} in this call, but the model declares {wanted}",
+        "give inputs that lead to the declared shape, or declare another and compile again",
+        {"name": "y", "found": "(12,)", "wanted": "(10,)"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,

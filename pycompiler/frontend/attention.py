@@ -37,6 +37,35 @@ def attention(
     if enable_gqa:
         count = query.shape[-3] // key.shape[-3]
         key, value = (t.repeat_interleave(count, -3) for t in (key, value))
+    return _parts(query, key, value, attn_mask, is_causal, scale)[0]
+
+
+def flash_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> Any:
+    """Return what torch's kernel for CPUs gives: the result, and the logarithms of the sums."""
+    if dropout_p:
+        return NotImplemented
+    found, largest, total = _parts(query, key, value, attn_mask, is_causal, scale)
+    return found, (largest + torch.log(total)).squeeze(-1)
+
+
+def _parts(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the result, and the largest score and the sum of powers of each row."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)
     seen = None
@@ -55,4 +84,4 @@ def attention(
     total = powers.sum(-1, keepdim=True)
     if attn_mask is not None:  # the largest power of any other row is 1
         total = total.clamp(min=1.0)
-    return (powers @ value) / total
+    return (powers @ value) / total, largest, total

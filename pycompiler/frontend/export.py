@@ -175,7 +175,7 @@ def export(
     mark_updates(model, {o: made[n] for o, n in zip(new, updates, strict=True)})
     set_first_call(model, torch.initial_seed())
     try:
-        static_types(model)
+        static_types(model, open_inside=True)
     except PycompilerError as problem:
         problem.place = _maker(model, problem.fields["name"])
         raise

@@ -14,6 +14,7 @@ from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.composites.writer import MOVED
+from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
 from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
 from ..pfvm.opsets import opset_of, understood
@@ -106,6 +107,8 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
             ),
             source=source_of(proto),
         )
+        if group_of(proto) is None
+        else _group(name, proto)
         for name, proto in protos.items()
     )
     mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
@@ -166,6 +169,13 @@ def _pick(name: str, proto: onnx.NodeProto, data: Mapping[str, Array]) -> MNNode
     return MNNode(
         name, PICK, (proto.input[0],), tuple(proto.output), attributes, source=source_of(proto)
     )
+
+
+def _group(name: str, proto: onnx.NodeProto) -> MNNode:
+    """Return the node of a group that the host runs."""
+    reason = f"its sizes depend on values ({group_of(proto)})"
+    made = MNNode(name, GROUP, _reads(proto), tuple(proto.output), source=source_of(proto))
+    return replace(made, side=Side.HOST, reason=reason)
 
 
 def _op(proto: onnx.NodeProto, opset: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .attention import attention, is_hard
+from .attention import attention, flash_attention, is_hard
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty
 from .plain_operators.replacements import not_expressible
@@ -339,6 +339,15 @@ def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None
     return torch.einsum(f"{','.join(terms)}->{result.replace('...', letters)}", *spread)
 
 
+def _top_k(
+    x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
+    """Return the greatest of one number; ONNX's operator wants an axis."""
+    if x.ndim:
+        return NotImplemented
+    return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+
+
 _RULES: dict[object, _Rule] = {
     _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
@@ -365,6 +374,10 @@ _RULES: dict[object, _Rule] = {
     _ATEN.amin.default: _extreme(_ATEN.amin.default),
     _ATEN.multinomial.default: _Rule(_drawn_once, _refused),
     _ATEN.scaled_dot_product_attention.default: _Rule(is_hard, attention),
+    _ATEN._scaled_dot_product_flash_attention_for_cpu.default: _Rule(
+        lambda node: True, flash_attention
+    ),
+    _ATEN.topk.default: _Rule(_single, _top_k),
 }
 
 

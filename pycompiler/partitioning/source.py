@@ -12,6 +12,7 @@ from ..errors import error
 from ..graph.dtypes import onnx_elem_type
 from ..graph.graph import TensorType
 from ..pfvm.fold import fold_constants
+from ..pfvm.host_groups import open_values, with_host_groups
 from ..pfvm.names import fresh, outer_reads
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.registered import registered
@@ -135,6 +136,8 @@ def read_source(model: onnx.ModelProto) -> Source:
         reason = "it has registered values, which change from call to call"
         raise error("P0801", reason=reason)
     made = prepare(model)
+    if open_values(made):
+        made = prepare(with_host_groups(made))
     made = prepare(fold_constants(made, static_types(made)))
     made.ir_version = max(made.ir_version, _WITH_FUNCTIONS)
     graph = made.graph

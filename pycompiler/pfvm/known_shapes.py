@@ -16,6 +16,8 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
+from .declared import static_shape
+from .names import all_names, fresh
 from .random import is_random
 from .session import Array, HostSession
 
@@ -57,11 +59,11 @@ _Type = tuple[int, tuple[int, ...]]
 
 def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with inferred types. onnx's InferenceError if they contradict."""
-    inferred = _inferred(model)
+    inferred = _inferred(_with_scalar_ends(model))
     for _ in range(_ROUNDS):
         if not _settle(inferred):
             break
-        inferred = _inferred(inferred)
+        inferred = _inferred(_with_scalar_ends(inferred))
     return inferred
 
 
@@ -69,17 +71,6 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
     # of any length, and refuses some broadcasts of data with two axes.
     return onnx.shape_inference.infer_shapes(model, strict_mode=True)
-
-
-def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
-    """Return the shape of a tensor; None if it is not static."""
-    tensor = info.type.tensor_type
-    if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        return None
-    dims = tensor.shape.dim
-    if not all(dim.HasField("dim_value") for dim in dims):
-        return None
-    return tuple(int(dim.dim_value) for dim in dims)
 
 
 def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
@@ -124,8 +115,8 @@ def _settle(model: onnx.ModelProto) -> bool:
     ]
     if not open_values:
         return False
-    changed = _go_back(graph, types)
     known = constants(graph)
+    changed = _go_back(graph, types) | _unpool(graph, types, known)
     wanted = _ancestors(graph, set(open_values))
     kept: list[onnx.NodeProto] = []
     given = {value.name for value in graph.output}
@@ -150,23 +141,81 @@ def _settle(model: onnx.ModelProto) -> bool:
     return changed
 
 
+def _with_scalar_ends(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with scalars for the known ends of each Range.
+
+    Runtimes take lists of one number too, as the inference does until the number is known.
+    """
+    if all(node.op_type != "Range" or node.domain not in _STANDARD for node in model.graph.node):
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    known, taken = constants(out.graph), all_names(out.graph)
+    scalars: dict[str, str] = {}
+    for node in out.graph.node:
+        if node.op_type != "Range" or node.domain not in _STANDARD:
+            continue
+        for index, name in enumerate(node.input):
+            if name in known and list(known[name].dims) == [1]:
+                if name not in scalars:
+                    scalars[name] = fresh(f"{name}.scalar", taken)
+                    taken.add(scalars[name])
+                    number = numpy_helper.to_array(known[name]).reshape(())
+                    out.graph.initializer.append(numpy_helper.from_array(number, scalars[name]))
+                node.input[index] = scalars[name]
+    return out
+
+
 def _go_back(graph: onnx.GraphProto, types: dict[str, _Type]) -> bool:
-    """Give operands the shape of their result, where an operator changes no shape."""
+    """Give operands the shape of their result, where an operator changes no shape.
+
+    The inference names an unknown size, and gives sizes that are equal one name. Where an operand
+    tells what a name stands for, all values with that name become known.
+    """
     changed = False
-    elems = {info.name: info.type.tensor_type.elem_type for info in graph.value_info}
+    infos = {info.name: info for info in graph.value_info}
     makers = {name for node in graph.node for name in node.output}
+    sizes: dict[str, int] = {}
     for node in reversed(graph.node):
         if node.op_type not in _SAME or node.domain not in _STANDARD:
             continue
         source, result = node.input[0], node.output[0]
-        if source in types or source not in makers or result not in types or not elems.get(source):
+        info = infos.get(source)
+        if source in types or source not in makers or result not in types or info is None:
             continue
-        shape = types[result][1]
-        types[source] = (elems[source], shape)
-        for info in list(graph.value_info):
-            if info.name == source:
-                graph.value_info.remove(info)
-        graph.value_info.append(helper.make_tensor_value_info(source, elems[source], shape))
+        tensor, shape = info.type.tensor_type, types[result][1]
+        if not tensor.elem_type:
+            continue
+        for dim, size in zip(tensor.shape.dim, shape, strict=False):
+            if dim.dim_param:
+                sizes.setdefault(dim.dim_param, size)
+        types[source] = (tensor.elem_type, shape)
+        info.CopyFrom(helper.make_tensor_value_info(source, tensor.elem_type, shape))
+        changed = True
+    for info in graph.value_info if sizes else ():
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+    return changed
+
+
+def _unpool(
+    graph: onnx.GraphProto, types: dict[str, _Type], known: dict[str, onnx.TensorProto]
+) -> bool:
+    """Give each MaxUnpool the shape that it reads as a constant, which onnx does not look at."""
+    changed = False
+    for node in graph.node:
+        if node.op_type != "MaxUnpool" or node.domain not in _STANDARD or len(node.input) < 3:
+            continue
+        source, result, given = node.input[0], node.output[0], known.get(node.input[2])
+        if result in types or source not in types or given is None:
+            continue
+        shape = tuple(int(size) for size in numpy_helper.to_array(given).reshape(-1))
+        types[result] = types[source][0], shape
+        stale = [info for info in graph.value_info if info.name == result]
+        for info in stale:
+            graph.value_info.remove(info)
+        graph.value_info.append(helper.make_tensor_value_info(result, *types[result]))
         changed = True
     return changed
 

@@ -15,17 +15,15 @@ from .fold import fold_constants
 from .known_shapes import known_types
 from .narrow_integers import widen_integers
 from .onnx_functions import write_out_functions
-from .parameters import with_parameters
+from .parameters import settled_parameters
 from .prepare import prepare, static_types
 from .registered import attach, detach
-from .unroll import unroll
-
-_ROUNDS = 8
+from .unroll import unrolled
 
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
 _SLICES = 16
 
-#: Functions of ONNX call others of ONNX, and loops hold loops; deeper ones run on the host.
+#: Functions of ONNX call others of ONNX; deeper ones run on the host.
 _DEEPEST = 4
 
 
@@ -41,7 +39,7 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         if whole is plain:
             break
         try:
-            found = _folded(_with_parameters(_unrolled(prepare(whole))))
+            found = _folded(settled_parameters(unrolled(prepare(whole))))
             plain = prepare(decompose(found, static_types(found), target, keep=made))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
@@ -56,16 +54,6 @@ def _made(model: onnx.ModelProto, before: onnx.ModelProto) -> set[str]:
     """
     old = {name for node in before.graph.node for name in node.output}
     return {node.output[0] for node in model.graph.node} - old
-
-
-def _unrolled(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without loops of known lengths, also those inside of others."""
-    for _ in range(_DEEPEST):
-        found = unroll(model)
-        if found is model:
-            break
-        model = prepare(found)
-    return model
 
 
 def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -83,26 +71,16 @@ def _check_room(model: onnx.ModelProto, target: Target) -> None:
             raise error("P0302", words=words, memory="dram", capacity=capacity)
 
 
-def _with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with the parameters that its types decide; one may make others known."""
-    for _ in range(_ROUNDS):
-        found = with_parameters(model)
-        if len(found.graph.initializer) == len(model.graph.initializer):
-            break
-        model = prepare(found)
-    return model
-
-
 def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     """Return the model from which the graph is made; ``model`` is unchanged.
 
     P0103, P0108, P0109, P0302. ``target`` None stands for the host.
     """
     plain, registered = detach(model)
-    plain = _with_parameters(prepare(plain))
+    plain = settled_parameters(prepare(plain))
     if target is not None:
         _check_room(plain, target)
-        plain = _with_parameters(_unrolled(plain))
+        plain = settled_parameters(unrolled(plain))
         widened = widen_integers(plain, static_types(plain))
         plain = plain if widened is plain else prepare(widened)
     settled = settle_empty(plain)

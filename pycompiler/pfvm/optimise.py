@@ -26,6 +26,7 @@ from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
 from .head_products import use_heads
+from .host_groups import open_values, with_host_groups
 from .late_expands import expand_late
 from .names import separate_body_outputs
 from .opsets import OLDEST, opset_of
@@ -87,6 +88,8 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         logging.disable(level)
     _keep_outputs(result, [value.name for value in prepared.graph.output])
     separate_body_outputs(result)
+    if open_values(prepared):
+        result = with_host_groups(result)
     return attach(result, registered)
 
 

@@ -18,9 +18,21 @@ from onnx import helper, numpy_helper
 
 from .known_shapes import constants, known_types
 from .names import all_names, fresh
+from .prepare import prepare
 
 _STANDARD = ("", "ai.onnx")
+_ROUNDS = 8
 Shape = tuple[int, ...]
+
+
+def settled_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the parameters that its types decide; one may make others known."""
+    for _ in range(_ROUNDS):
+        found = with_parameters(model)
+        if len(found.graph.initializer) == len(model.graph.initializer):
+            break
+        model = prepare(found)
+    return model
 
 
 def with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:

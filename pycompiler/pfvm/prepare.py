@@ -13,6 +13,7 @@ import onnx.shape_inference
 from ..errors import PycompilerError, error
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
+from .declared import static_shape
 from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
 from .names import separate_body_outputs
@@ -61,22 +62,27 @@ def _with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
-def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+def static_types(model: onnx.ModelProto, *, open_inside: bool = False) -> dict[str, TensorType]:
     """Return the static tensor type of every value of the main graph.
 
-    P0103 if a shape is not static, P0109 or P0131 to P0136 if a value is no tensor of numbers.
+    P0103 if a shape is not static, P0109 or P0131 to P0136 if a value is no tensor of numbers. With
+    ``open_inside`` only inputs and results must have static shapes; the others are left out.
     """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        if info.name not in types:
-            types[info.name] = _static(info)
     ports = {info.name for info in (*graph.input, *graph.output)}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if info.name in types:
+            continue
+        if open_inside and info.name not in ports and static_shape(info) is None:
+            _refuse_kind(info)
+        else:
+            types[info.name] = _static(info)
     for name, found in types.items():
         inner = found.elem in HOST_ONLY and name not in ports
         if device_dtype(found.elem) is MNDtype.UNKNOWN and not inner:
             raise uncomputed("value", name, found.elem, "numbers")
-    for node in graph.node:
+    for node in () if open_inside else graph.node:
         for name in node.output:
             if name and name not in types:
                 raise error("P0103", name=name, shape=f"unknown, made by {node.op_type}")

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import error
-from .names import keys
+from .declared import static_shape
+from .names import graphs, keys
 from .random import taken_for_functions
+from .reference_loop import Loop
 
 Array = NDArray[Any]
 
@@ -37,13 +39,13 @@ class HostSession:
         off = _WRONG_FOR_RANDOM if taken_for_functions(proto.graph) else []
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        self._reference = _reference(proto) if _is_wrong(proto) else None
+        self._reference = evaluator(proto) if _is_wrong(proto) else None
         try:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
             )
         except Exception as problem:  # the runtime's errors have no common base class
-            reference = _reference(proto)
+            reference = evaluator(proto)
             if reference is None:
                 raise error("P0602", what=what, reason=_first_line(problem)) from problem
             self._reference = reference
@@ -63,7 +65,8 @@ class HostSession:
     ) -> dict[str, Array]:
         """Run the model on arrays of exactly its types. P0602 if the runtime fails.
 
-        ``replaced`` has the registered values by their ONNX names.
+        P0613 if a result has another shape than the model declares. ``replaced`` has the registered
+        values by their ONNX names.
         """
         arrays = dict(replaced or {})
         arrays |= {n: inputs[key] for n, key in zip(self._names, self.input_keys, strict=True)}
@@ -73,7 +76,12 @@ class HostSession:
             results = self._results(feed)
         except Exception as problem:
             raise error("P0602", what=self.what, reason=_first_line(problem)) from problem
-        return {k: np.asarray(r) for k, r in zip(self.output_keys, results, strict=True)}
+        made = [np.asarray(result) for result in results]
+        for array, info in zip(made, self._proto.graph.output, strict=True):
+            wanted = static_shape(info)
+            if wanted is not None and array.shape != wanted:
+                raise error("P0613", name=info.name, found=array.shape, wanted=wanted)
+        return dict(zip(self.output_keys, made, strict=True))
 
     def _results(self, feed: Mapping[str, Array]) -> list[Array]:
         """Return the results in order; the reference evaluator stands in if onnxruntime fails."""
@@ -81,7 +89,7 @@ class HostSession:
             try:
                 return list(self._session.run(None, feed))
             except Exception:
-                reference = _reference(self._proto)
+                reference = evaluator(self._proto)
                 if reference is None:
                     raise
                 found = self._evaluated(reference, feed)
@@ -95,12 +103,9 @@ class HostSession:
             warnings.simplefilter("ignore")
             found = [np.asarray(result) for result in reference.run(None, dict(feed))]
         for array, info in zip(found, self._proto.graph.output, strict=True):
-            tensor = info.type.tensor_type
-            dims = tuple(dim.dim_value for dim in tensor.shape.dim)
-            wanted = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            if tensor.HasField("shape") and (array.shape, array.dtype) != (dims, wanted):
-                shown = f"{array.dtype} {array.shape}"
-                raise ValueError(f"`{info.name}` is {shown} instead of {wanted} {dims}")
+            wanted = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+            if array.dtype != wanted:
+                raise ValueError(f"`{info.name}` is {array.dtype} instead of {wanted}")
         return found
 
 
@@ -109,13 +114,14 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
 
     It places the elements of a MaxUnpool with a given shape as if it had none.
     """
-    return any(n.op_type == "MaxUnpool" and len(n.input) > 2 for n in model.graph.node)
+    nodes = (node for part in graphs(model.graph) for node in part.node)
+    return any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
 
 
-def _reference(model: onnx.ModelProto) -> ReferenceEvaluator | None:
+def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:
     """Return onnx's own evaluator of a model; None if it lacks an operator."""
     try:
-        return ReferenceEvaluator(model)
+        return ReferenceEvaluator(model, new_ops=[Loop])
     except Exception:  # its errors have no common base class either
         return None
 

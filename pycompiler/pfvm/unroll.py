@@ -16,10 +16,13 @@ from onnx import helper, numpy_helper
 from .known_shapes import constants, known_types
 from .names import all_names, bodies_of, fresh, graphs, rename
 from .opsets import OLDEST, opset_of
+from .prepare import prepare
 
 #: The most turns, and the most nodes that all turns of all loops may make.
 _MOST_TURNS, _MOST_NODES = 128, 2048
 _STANDARD = ("", "ai.onnx")
+#: Loops hold loops; deeper ones run on the host.
+_DEEPEST = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,16 @@ class _Turns:
     read: tuple[tuple[str, int, bool], ...]
     counted: bool
     joined: tuple[tuple[int, bool], ...]
+
+
+def unrolled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without loops of known lengths, also those inside of others."""
+    for _ in range(_DEEPEST):
+        found = unroll(model)
+        if found is model:
+            break
+        model = prepare(found)
+    return model
 
 
 def unroll(model: onnx.ModelProto) -> onnx.ModelProto:

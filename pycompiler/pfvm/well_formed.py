@@ -172,6 +172,10 @@ def tensor_faults(tensor: onnx.TensorProto) -> Iterator[str]:
     if any(size < 0 for size in tensor.dims):
         yield f"tensor `{name}` has a negative dimension: {tuple(tensor.dims)}"
         return
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        # A runtime would look for the file in the current folder.
+        yield f"the data of tensor `{name}` lies in another file, which was not loaded"
+        return
     count = prod(tensor.dims)
     if tensor.HasField("raw_data") and tensor.data_type in _BITS:
         wanted = (count * _BITS[tensor.data_type] + 7) // 8
@@ -180,7 +184,7 @@ def tensor_faults(tensor: onnx.TensorProto) -> Iterator[str]:
                 f"tensor `{name}` of shape {tuple(tensor.dims)} has {len(tensor.raw_data)} bytes "
                 f"of data instead of {wanted}"
             )
-    elif tensor.data_location != onnx.TensorProto.EXTERNAL and not tensor.HasField("raw_data"):
+    elif not tensor.HasField("raw_data"):
         given = max(len(getattr(tensor, field)) for field in _FIELDS)
         packed = 8 // min(8, _BITS.get(tensor.data_type, 8))
         twice = 2 if "COMPLEX" in _Known.Name(tensor.data_type) else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -189,3 +190,22 @@ def test_a_pipe_with_a_writer_is_read(folder: Path) -> None:
         done = command(folder, "run", "pipe", stdout=str(folder / "out"))
     assert (done.returncode, done.stderr) == (0, "")
     assert (folder / "out").read_text().startswith("DEBUG-LM0")
+
+
+def test_a_machine_of_many_groups_loads_fast(tmp_path: Path) -> None:
+    """Checking the maps of all groups took 4 s of the processor before they became numbers."""
+    (tmp_path / "topology.toml").write_text(
+        'extends = "mini"\n[machine]\nname = "wide"\ndoc = "Many groups."\n[counts]\ngroup = 255\n'
+    )
+    (tmp_path / "one.vsm").write_text("nop\n")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "emu2.cli", "run", "one.vsm", "--spec", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    assert after.ru_utime - before.ru_utime < 3.5

@@ -16,6 +16,8 @@ import pytest
 from compiling import model_of
 
 from pycompiler import cli
+from pycompiler.build import build, load_function
+from pycompiler.errors import PycompilerError
 
 SECONDS = 120  # a command that hangs is ended then
 
@@ -136,6 +138,40 @@ def test_any_name_works(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command("compile", "model.onnx", "-o", "x", "-O", b"out_onnx=\xff.onnx") == 0
     report = (place / "x" / "report.json").read_text()
     assert "\\udcff.onnx" in report
+
+
+@pytest.mark.parametrize(
+    ("location", "lies", "found"),
+    [
+        ("w.bin", "out/w.bin", True),
+        ("w.bin", "w.bin", False),  # the current folder is not the model's
+        ("../w.bin", "w.bin", False),
+    ],
+)
+def test_external_data_lies_beside_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str, lies: str, found: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    weights = np.arange(4, dtype=np.float32)
+    model = model_of([("Add", ["x", "w"], "y")], {"x": (4,)}, ["y"], {"w": weights})
+    build(lambda: model, "pfvm:cpu", None, {}, tmp_path / "out")
+    model = onnx.load(tmp_path / "out" / "model.onnx")
+    (tensor,) = model.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    (tmp_path / "out" / "model.onnx").write_bytes(model.SerializeToString())
+    Path(lies).write_bytes(weights.tobytes())
+    if found:
+        (y,) = load_function(tmp_path / "out", None).run({"x": weights}).values()
+        assert np.array_equal(y.values(), weights + weights)
+    else:
+        with pytest.raises(PycompilerError) as caught:
+            load_function(tmp_path / "out", None)
+        assert caught.value.code == "P0002"
+    with pytest.raises(PycompilerError, match="another file") as caught:  # no file, no folder
+        build(lambda: model, "pfvm:cpu", None, {}, tmp_path / "other")
+    assert caught.value.code == "P0108"
 
 
 def test_stdout_that_takes_nothing(place: Path) -> None:

@@ -122,7 +122,7 @@ def test_models(tmp_path: Path) -> None:
 def test_apps(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     apps = []
-    for number in (0, 1, 2, 3, 10, 11, 16):
+    for number in (0, 1, 2, 3, 10, 11, 16, 19):
         compiled(seeds()[number], folder)
         apps.append((folder / "model.app").read_bytes())
 

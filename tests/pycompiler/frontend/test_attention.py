@@ -78,3 +78,21 @@ def test_every_form_matches(tmp_path: Path, mode: str) -> None:
     limit = SUMS["Half" if mode == "mixed" else "Float", SUM] * (CHANNELS + KEYS) * largest**3
     for name, reference in wanted.items():
         assert float((found[name].cpu() - reference).abs().max()) < limit, name
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_kernel_of_cpus_gives_logarithms_too(tmp_path: Path, causal: bool) -> None:
+    """torch's exporter writes a model that reads the second result, which nothing makes there."""
+
+    def function(d: Tensors) -> Tensors:
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        found, logarithms = kernel(d["q"], d["k"], d["v"], is_causal=causal)
+        return {"y": found, "logarithms": logarithms}
+
+    sample = {name: value[..., :CHANNELS].contiguous() for name, value in _drawn().items()}
+    sample = {name: sample[name] for name in "qkv"}
+    compiled = context().compile(function, sample, tmp_path / "out")
+    assert report_of(tmp_path / "out")["host_fallback"] == []
+    found = compiled(sample)
+    for name, wanted in function(sample).items():
+        assert torch.allclose(found[name].cpu(), wanted, rtol=1e-4, atol=1e-4), name

@@ -145,7 +145,6 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "leaves torch": (lambda d: {"out": torch.from_numpy(d["x"].numpy())}, "P0101"),
     "no ONNX form": (lambda d: {"out": torch.linalg.svdvals(d["x"].reshape(2, 2))}, "P0138"),
     "dynamic size": (lambda d: {"out": torch.nonzero(d["x"])}, "P0103"),
-    "dynamic size inside": (lambda d: {"out": d["x"][d["x"] > 0].sum()}, "P0103"),
     "no dict": (lambda d: d["x"], "P0104"),
     "no tensor": (lambda d: {"out": 3}, "P0104"),
     "no text key": (lambda d: {1: d["x"]}, "P0104"),

@@ -72,6 +72,23 @@ def test_functions_of_torch(tmp_path: Path) -> None:
     assert torch.allclose(on_host(given)["power"].cpu(), wanted["power"], rtol=1e-4)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_greatest_of_one_number(tmp_path: Path, sign: int) -> None:
+    """A number has no axis, which ONNX's TopK wants."""
+
+    def function(d: Tensors) -> Tensors:
+        values, places = torch.topk(d["x"], 1, largest=sign > 0)
+        return {"values": values, "places": places}
+
+    x = torch.tensor(sign * 2.5)
+    found = context().compile(function, {"x": x}, tmp_path / "out")({"x": x})
+    for name, wanted in function({"x": x}).items():
+        result = found[name].cpu()
+        assert isinstance(result, torch.Tensor)
+        assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+        assert torch.equal(result, wanted)
+
+
 @pytest.mark.parametrize(
     ("op", "constants", "expected"),
     [

@@ -14,7 +14,8 @@ _NUMBERS = (0, 1, -1, 2, 7, 255, 256, -(1 << 31), (1 << 31) - 1, 1 << 40, (1 << 
 #: The shapes of the results of the models below.
 _SHAPES = (
     *((3, 4), (3, 4), (1, 2, 5, 5), (3, 1), (3, 6), (2, 6), (3, 4), (3, 8), (2, 2), (3, 4)),
-    *((3, 2), (3, 4), (3,), (1, 1, 6, 8), (3, 4), (1, 2, 2, 2), (8, 3), (3, 4), (2, 4), (3, 4)),
+    *((3, 2), (3, 4), (3,), (1, 1, 6, 8), (3, 4), (1, 2, 2, 2), (8, 3), (3, 4), (2, 4), (4,)),
+    (3, 4),
 )
 
 
@@ -121,6 +122,15 @@ def seeds() -> list[onnx.ModelProto]:
             [node("OneHot", ["i", "d", "v"], ["y"])],
             {},
             {"i": ints([1, 2]), "d": ints(4), "v": np.array([0, 1], "f4")},
+        ),
+        model(  # sizes that an input decides
+            [
+                node("Range", ["a", "n", "c"], ["r"]),
+                node("ReduceSum", ["r"], ["s"], keepdims=0),
+                node("Add", ["x", "s"], ["y"]),
+            ],
+            {"x": (4,), "n": ()},
+            {"a": np.array(0, "f4"), "c": np.array(1, "f4")},
         ),
     ]
     function = helper.make_function(

@@ -270,6 +270,17 @@ def test_a_dynamic_shape_is_refused() -> None:
     assert caught.value.code == "P0103"
 
 
+def test_sizes_that_values_decide_are_a_piece_of_the_host() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[3, 4] x) => (float[3, 4] y) <float zero = {0}> {
+            r = Relu(x)  m = Greater(r, zero)  k = NonZero(m)  f = Cast<to = 1>(k)
+            s = ReduceSum<keepdims = 0>(f)  n = Neg(r)  y = Mul(n, s) }"""
+    model = onnx.parser.parse_model(text)
+    found = cut(model)
+    assert [piece.on_device for piece in found.pieces].count(True) >= 1
+    check(found, model, {"x": np.random.default_rng(3).standard_normal((3, 4), np.float32)})
+
+
 def test_the_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "model.onnx"
     nodes = [("Relu", ["x"], "r"), ("Sin", ["r"], "s"), ("Add", ["s", "x"], "y")]

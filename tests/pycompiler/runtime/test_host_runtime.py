@@ -16,6 +16,7 @@ from torch import nn
 from pycompiler.build import build
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import load_target
+from pycompiler.pfvm.session import HostSession, evaluator
 from pycompiler.runtime.device import Board, find_device
 
 Tensors = dict[str, torch.Tensor]
@@ -103,3 +104,26 @@ def test_the_report_names_the_runtime(tmp_path: Path, device: str, more: str, wa
         warnings.simplefilter("ignore", HostFallbackWarning)
         build(lambda: onnx.parser.parse_model(text), device, board, None, tmp_path / "out")
     assert report_of(tmp_path / "out")["host_runtimes"] == [wanted]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize("trips", [1, 3])
+def test_the_evaluators_loop_joins_along_a_new_axis(shape: tuple[int, ...], trips: int) -> None:
+    """onnx's own Loop joins matrices along their first axis, and gives numbers a second one."""
+    sizes = ", ".join(map(str, shape))
+    of = f"[{sizes}]" if shape else ""
+    joined = ", ".join(map(str, (trips, *shape)))
+    text = f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float{of} x) => (float{of} y, float[{joined}] z) <int64 n = {{{trips}}}, bool go = {{1}}>
+        {{ y, z = Loop(n, go, x) <body = b (int64 i, bool c, float{of} s)
+            => (bool d, float{of} t, float{of} u) {{
+            d = Identity(c)  t = Add(s, s)  u = Neg(t) }}> }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    session = HostSession(model, "model")
+    x = np.random.default_rng(trips).standard_normal(shape).astype(np.float32)
+    wanted = session.run({"x": x})
+    assert session.runtime == "onnxruntime"
+    session._reference = evaluator(onnx.load_from_string(model))
+    for key, found in session.run({"x": x}).items():
+        assert np.array_equal(found, wanted[key])
+    assert session.runtime == "onnx.reference"
