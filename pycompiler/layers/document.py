@@ -11,10 +11,10 @@ from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..pfvm.onnx_functions import WRITTEN_OUT
 from ..pfvm.random_numbers import RULES as DRAWN
-from ..tolerance import ELEMENTWISE, FUNCTION, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
+from ..tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
 from .base import Layer
 from .elementwise import Elementwise
-from .functions.elementwise_function import INT, LONG, ULONG, Function
+from .functions.elementwise_function import INT, INTEGERS, LONG, ULONG, Function
 from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
@@ -110,7 +110,9 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
     dtypes = sorted({device_dtype(elem).value for elem in composite.elems})
-    return op, ", ".join(dtypes), _bound(composite.error), composite.note
+    whole = all(dtype in INTEGERS for dtype in map(device_dtype, composite.elems))
+    bound = _bound(MOVE if whole and composite.error == FUNCTION else composite.error)
+    return op, ", ".join(dtypes), bound, composite.note
 
 
 def _row(layer: Layer) -> tuple[str, str, str, str]:
