@@ -80,10 +80,10 @@ class _Writer:
         """Write a node on wider integers; return False if it stays as it is."""
         elem = self.types[node.input[-1]].elem if node.input and node.input[-1] else ""
         op = node.op_type
-        first = self.types[node.input[0]].elem if node.input and node.input[0] else ""
+        data = self.types[node.input[0]].elem if node.input and node.input[0] else ""
         places = {**_OF_DATA, **_OF_PLACES}.get(op)
-        if places is not None and (first == "uint32" or (first == "bool" and op in _MOVES)):
-            self._of_data(node, first, places)
+        if places is not None and (data == "uint32" or (data == "bool" and op in _MOVES)):
+            self._of_data(node, data, places)
         elif op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
             self._divide(node, elem)
         elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 from onnx import helper
 
@@ -17,11 +15,11 @@ _MOST = 1 << 22
 def eye(write: Writer) -> bool:
     """Write ones on a diagonal of a matrix as a constant."""
     goal = write.node.output[0]
-    shape = write.types[goal].shape
-    if prod(shape) > _MOST:
+    rows, columns = write.types[goal].shape
+    if rows * columns > _MOST:
         return False
     kind = helper.tensor_dtype_to_np_dtype(onnx_elem_type(write.types[goal].elem))
-    ones = np.eye(*shape, k=int(write.attribute("k", 0))).astype(kind)
+    ones = np.eye(rows, columns, k=int(write.attribute("k", 0))).astype(kind)
     write.op("Identity", write.constant(ones, "eye"), result=goal)
     return True
 
