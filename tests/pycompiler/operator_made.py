@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from onnx import helper
+from operator_host_forms import mean_as_sum
 from operator_rows import (
     DTYPES,
     LONG,
@@ -40,17 +40,6 @@ def _mean(rng: random.Random) -> Sample:
     rng.shuffle(shapes)
     operands = {f"x{n}": np.abs(values(rng, REAL, own)) for n, own in enumerate(shapes)}
     return Sample(operands, lambda **x: sum(x.values()) / len(x))
-
-
-def _mean_as_sum(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Write a Mean as a sum over its number: onnx's evaluator does not broadcast it."""
-    nodes, total = [], node.input[0]
-    for number, name in enumerate(node.input[1:]):
-        nodes.append(helper.make_node("Add", [total, name], [f"total{number}"]))
-        total = f"total{number}"
-    count = helper.make_tensor("value", onnx.TensorProto.DOUBLE, [], [len(node.input)])
-    nodes.append(helper.make_node("Constant", [], ["count"], value=count))
-    return [*nodes, helper.make_node("Div", [total, "count"], list(node.output))]
 
 
 def _power(dtype: str) -> Callable[[random.Random], Sample]:
@@ -203,7 +192,7 @@ def _linear_conv(rng: random.Random) -> Sample:
 
 def _rows() -> Iterator[Row]:
     yield Row("Mean", "Float", REAL, _mean, ELEMENTWISE)
-    yield Row("Mean", "Double", WIDE, widened(_mean), ELEMENTWISE, host=_mean_as_sum)
+    yield Row("Mean", "Double", WIDE, widened(_mean), ELEMENTWISE, host=mean_as_sum)
     for dtype in (WHOLE, LONG):
         yield Row("Pow", DTYPES[dtype].value, dtype, _power(dtype), FUNCTION, range(6))
     for dtype in (REAL, WIDE, WHOLE, LONG):

@@ -10,9 +10,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
-from onnx import helper
+from operator_host_forms import largest_of_all, standardised
 from operator_rows import (
     DTYPES,
     REAL,
@@ -302,46 +301,7 @@ def _space_to_depth(rng: random.Random, dtype: str) -> Sample:
     return Sample({"x": values(rng, dtype, shape)}, function, attributes={"blocksize": block})
 
 
-def _largest_of_all(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Write a GlobalMaxPool of doubles, which onnx's evaluator lacks, as a maximum."""
-    read, (made,) = node.input[0], node.output
-    shape = helper.make_node("Shape", [read], ["whole"])
-    rank = helper.make_node("Shape", ["whole"], ["rank"])
-    two = helper.make_node("Constant", [], ["two"], value_int=2)
-    one = helper.make_node("Constant", [], ["one"], value_int=1)
-    first = helper.make_node("Squeeze", ["rank"], ["ranks"])
-    axes = helper.make_node("Range", ["two", "ranks", "one"], ["axes"])
-    return [
-        shape,
-        rank,
-        two,
-        one,
-        first,
-        axes,
-        helper.make_node("ReduceMax", [read, "axes"], [made]),
-    ]
-
-
-def _standardised(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """Write a MeanVarianceNormalization of doubles, which onnx's evaluator lacks."""
-    (read,), (made,) = node.input, node.output
-    kind, values = onnx.TensorProto, node.attribute[0].ints
-    axes = helper.make_tensor("axes", kind.INT64, [len(values)], list(values))
-    least = helper.make_tensor("least", kind.DOUBLE, [], [1e-9])
-    return [
-        helper.make_node("Constant", [], ["axes"], value=axes),
-        helper.make_node("Constant", [], ["least"], value=least),
-        helper.make_node("ReduceMean", [read, "axes"], ["mean"]),
-        helper.make_node("Sub", [read, "mean"], ["moved"]),
-        helper.make_node("Mul", ["moved", "moved"], ["square"]),
-        helper.make_node("ReduceMean", ["square", "axes"], ["variance"]),
-        helper.make_node("Sqrt", ["variance"], ["deviation"]),
-        helper.make_node("Add", ["deviation", "least"], ["divisor"]),
-        helper.make_node("Div", ["moved", "divisor"], [made]),
-    ]
-
-
-_OTHERWISE = {"GlobalMaxPool": _largest_of_all, "MeanVarianceNormalization": _standardised}
+_OTHERWISE = {"GlobalMaxPool": largest_of_all, "MeanVarianceNormalization": standardised}
 _MEAN = _global(None, lambda x, axes: x.mean(axes, True))
 _LARGEST = _global(None, lambda x, axes: x.amax(axes, True))
 FLOAT = "Float"
