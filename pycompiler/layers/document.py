@@ -68,9 +68,10 @@ _RANDOM = """
 that of training steps. The count of calls is a value that each call renews, so each call has other
 numbers. A model read from a file begins at 0, a torch function at a hash of torch's seed. The
 attribute `seed` decides the numbers of an operator, together with the count of calls. Uniform
-numbers and Bernoulli are the same to the bit on the device and on `pfvm:cpu`, with every scheduler. Normal
-numbers differ from the formula by at most 2e-6 of the deviation, and none is larger than 5.77
-deviations. Numbers have as many random bits as the element type has digits, and at most 24.
+numbers and Bernoulli are the same to the bit on the device and on `pfvm:cpu`, with every
+scheduler. Normal numbers differ from the formula by at most 2e-6 of the deviation, and none is
+larger than 5.77 deviations. Numbers have as many random bits as the element type has digits, and at
+most 24.
 Random operators in a body run on the host, unless it is that of a loop that can be unrolled.
 Multinomial draws with replacement.
 
