@@ -11,10 +11,10 @@ from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..pfvm.onnx_functions import WRITTEN_OUT
 from ..pfvm.random_numbers import RULES as DRAWN
-from ..tolerance import ELEMENTWISE, FUNCTION, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
+from ..tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
 from .base import Layer
 from .elementwise import Elementwise
-from .functions.elementwise_function import INT, LONG, ULONG, Function
+from .functions.elementwise_function import INT, INTEGERS, LONG, ULONG, Function
 from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
@@ -66,11 +66,12 @@ _RANDOM = """
 
 {operators} and Bernoulli are written out as hashes of counters: [the generator](training.md) is
 that of training steps. The count of calls is a value that each call renews, so each call has other
-numbers. A model read from a file begins at 0, a torch function at torch's seed. The attribute
-`seed` decides the numbers of an operator, together with the count of calls. Uniform numbers and
-Bernoulli are the same to the bit on the device and on `pfvm:cpu`, with every scheduler. Normal
-numbers differ from the formula by at most 2e-6 of the deviation, and none is larger than 5.77
-deviations. Numbers have as many random bits as the element type has digits, and at most 24.
+numbers. A model read from a file begins at 0, a torch function at a hash of torch's seed. The
+attribute `seed` decides the numbers of an operator, together with the count of calls. Uniform
+numbers and Bernoulli are the same to the bit on the device and on `pfvm:cpu`, with every
+scheduler. Normal numbers differ from the formula by at most 2e-6 of the deviation, and none is
+larger than 5.77 deviations. Numbers have as many random bits as the element type has digits, and at
+most 24.
 Random operators in a body run on the host, unless it is that of a loop that can be unrolled.
 Multinomial draws with replacement.
 
@@ -110,7 +111,9 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
     dtypes = sorted({device_dtype(elem).value for elem in composite.elems})
-    return op, ", ".join(dtypes), _bound(composite.error), composite.note
+    whole = all(dtype in INTEGERS for dtype in map(device_dtype, composite.elems))
+    bound = _bound(MOVE if whole and composite.error == FUNCTION else composite.error)
+    return op, ", ".join(dtypes), bound, composite.note
 
 
 def _row(layer: Layer) -> tuple[str, str, str, str]:

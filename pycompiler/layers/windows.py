@@ -171,6 +171,7 @@ def _constant(value: float, at: int, target: Target) -> Line:
 
 _MAX = {
     MNDtype.FLOAT: _Joining("alu", "fmax", "lpassa"),
+    MNDtype.DOUBLE: _Joining("alu", "dmax", "lpassa"),
     MNDtype.HALF: _Joining("alu", "hmax", "lpassa"),
 }
 _SUM = {MNDtype.FLOAT: _Joining("mau", "fvadd", "fvpassa")}

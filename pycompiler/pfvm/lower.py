@@ -86,4 +86,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
     plain = _written_out(plain, target)
+    if target is not None:  # functions of ONNX divide integers too
+        widened = widen_integers(plain, static_types(plain))
+        plain = plain if widened is plain else prepare(widened)
     return attach(fold_constants(plain, static_types(plain)), registered)

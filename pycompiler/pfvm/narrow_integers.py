@@ -39,6 +39,16 @@ _OTHERS = frozenset(
     ]
 )
 _TRUTHS = frozenset({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
+#: Operators that read numbers at these places, and give numbers of that type first.
+_OF_DATA = {
+    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), (0,)),
+    **dict.fromkeys(("CumSum", "CumProd", "TopK", "GatherElements", "Trilu"), (0,)),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), (0, 2)),
+}
+#: The same, but what they give are places.
+_OF_PLACES = dict.fromkeys(("ArgMax", "ArgMin"), (0,))
+#: Moves that have no choice of truth values.
+_MOVES = frozenset({"GatherElements"})
 _DIVISIONS = frozenset({"Div", "Mod"})
 _LONG = frozenset({"int64", "uint64"})
 
@@ -70,7 +80,11 @@ class _Writer:
         """Write a node on wider integers; return False if it stays as it is."""
         elem = self.types[node.input[-1]].elem if node.input and node.input[-1] else ""
         op = node.op_type
-        if op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
+        data = self.types[node.input[0]].elem if node.input and node.input[0] else ""
+        places = {**_OF_DATA, **_OF_PLACES}.get(op)
+        if places is not None and (data == "uint32" or (data == "bool" and op in _MOVES)):
+            self._of_data(node, data, places)
+        elif op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
             self._divide(node, elem)
         elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
             wide = _WIDE[elem]
@@ -86,6 +100,19 @@ class _Writer:
             return False
         self.changed = True
         return True
+
+    def _of_data(self, node: onnx.NodeProto, elem: str, places: tuple[int, ...]) -> None:
+        """Write an operator of numbers with wider ones; it may give several results."""
+        wide = "int32" if elem == "bool" else _WIDE[elem]
+        made = onnx.NodeProto()
+        made.CopyFrom(node)
+        for place in places:
+            made.input[place] = self.cast(node, node.input[place], wide)
+        self.nodes.append(made)
+        if node.op_type in _OF_DATA and node.output[0]:
+            made.output[0] = fresh(f"{node.output[0]}.{wide}", self.taken)
+            self.taken.add(made.output[0])
+            self.cast(node, made.output[0], elem, node.output[0])
 
     def op(
         self, like: onnx.NodeProto, op: str, inputs: list[str], result: str = "", **facts: Any

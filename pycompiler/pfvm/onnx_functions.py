@@ -74,6 +74,7 @@ def write_out_functions(
     for number, node in enumerate(out.graph.node):
         if not is_written_out(node) or (node.output and node.output[0] in kept):
             continue
+        _give_defaults(node, versions)
         function = _function(node, types, versions)
         if function is None:
             continue
@@ -90,6 +91,19 @@ def write_out_functions(
     del made.opset_import[:]
     made.opset_import.extend(left)
     return made
+
+
+def _give_defaults(node: onnx.NodeProto, versions: dict[str, int]) -> None:
+    """Write down the attributes that a node leaves to ONNX: inlining a function drops those."""
+    domain = "" if node.domain in _STANDARD else node.domain
+    try:
+        schema = onnx.defs.get_schema(node.op_type, versions.get(domain, 0), domain)
+    except onnx.defs.SchemaError:
+        return
+    given = {attribute.name for attribute in node.attribute}
+    for name, attribute in schema.attributes.items():
+        if name not in given and attribute.default_value.type:
+            node.attribute.append(attribute.default_value)
 
 
 def _function(

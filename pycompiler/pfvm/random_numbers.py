@@ -39,11 +39,20 @@ _STANDARD = ("", "ai.onnx")
 _LEAST = 2.0**-126
 
 
-def set_first_call(model: onnx.ModelProto, count: int) -> None:
+def first_call(seed: int) -> int:
+    """Return the number of the first call for a seed of torch, of up to 64 bits.
+
+    It is a hash, because calls count on from it: calls of neighbouring seeds do not meet.
+    """
+    low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+    return seed_key(low ^ seed_key(high + 1)) & 0x3FFFFFFF
+
+
+def set_first_call(model: onnx.ModelProto, seed: int) -> None:
     """Record the number of the first call of a model that makes random numbers."""
     functions = (node for function in model.functions for node in function.node)
     if _draws(model.graph) or any(map(is_random, functions)):
-        record(model, _START, count & 0x3FFFFFFF)
+        record(model, _START, first_call(seed))
 
 
 def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -298,7 +307,11 @@ def _dropout(write: Writer, sites: _Sites) -> bool:
 
 
 def _multinomial(write: Writer, sites: _Sites) -> bool:
-    """Write draws with replacement: how many partial sums of the chances lie below a number."""
+    """Write draws with replacement: the first class whose partial sum of chances reaches a number.
+
+    Classes without a chance are left out. Their partial sums may differ from the ones before by
+    rounding.
+    """
     (x,), result = write.node.input, write.node.output[0]
     batch, classes = write.types[x].shape
     count, draw = write.types[result].shape[1], _Draw(write, sites)
@@ -306,14 +319,18 @@ def _multinomial(write: Writer, sites: _Sites) -> bool:
         return False
     value, last = draw.cast(x, TensorProto.FLOAT), write.ints([1])
     value = write.op("Sub", value, write.op("ReduceMax", value, last, keepdims=1))
-    sums = write.op("CumSum", write.op("Exp", value), write.constant(np.array(1), "axis"))
-    total = write.cut(sums, [1], [classes - 1], [classes])
-    # Above 0 and at most the sum: so no class without a chance is drawn, at neither end.
+    chances = write.op("Exp", value)
+    sums = write.op("CumSum", chances, write.constant(np.array(1), "axis"))
+    some = write.op("Greater", chances, draw.single(0.0))
+    reached = write.op("Where", some, sums, draw.single(0.0))
+    total = write.op("ReduceMax", reached, last, keepdims=1)
+    # Above 0 and at most the largest sum of a class with a chance.
     level = write.op("Mul", draw.op("Sub", 1.0, draw.uniform((batch, count))), total)
     levels = write.op("Unsqueeze", level, write.ints([2]))
-    above = write.op("Greater", levels, write.op("Unsqueeze", sums, last))
-    counted = draw.cast(above, TensorProto.FLOAT)
-    places = write.op("ReduceSum", counted, write.ints([2]), keepdims=0)
+    hit = write.op("LessOrEqual", levels, write.op("Unsqueeze", reached, last))
+    own = np.arange(classes, dtype=np.float32).reshape(1, 1, classes)
+    places = write.op("Where", hit, write.constant(own, "classes"), draw.single(float(classes)))
+    places = write.op("ReduceMin", places, write.ints([2]), keepdims=0)
     draw.cast(places, _elem(write, result)[1], result)
     return True
 

@@ -44,7 +44,7 @@ def write_folders(root: Path) -> None:
     ):
         build(network, "emu2:mini", Board(target), options, root / name)
     build(lambda: network(EVIL), "emu2:mini", Board(target), {}, root / "<b>evil")
-    unknown = model_of([("Det", ["x"], "y")], {"x": (3, 3)}, ["y"])
+    unknown = model_of([("Det", ["x"], "y")], {"x": (33, 33)}, ["y"])
     with pytest.raises(PycompilerError):
         build(lambda: unknown, "emu2:mini", Board(target), {"strict": True}, root / "bad")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from operator_rows import REAL, Row, Sample, Tensor, normal
+from operator_rows import REAL, WIDE, Row, Sample, Tensor, normal, widened
 from operator_sums import STEPS
 
 from pycompiler.tolerance import SUM
@@ -33,7 +33,7 @@ def _attention(rng: random.Random) -> Sample:
         if rng.random() < 0.2:
             facts[f"{side}_window_size"] = rng.randint(0, 3)
     if rng.random() < 0.3:
-        facts["scale"] = rng.choice([0.1, 1.5])
+        facts["scale"] = rng.choice([0.125, 1.5])
     if rng.random() < 0.3:
         facts["softcap"] = rng.choice([0.5, 2.0])
     lengths = None
@@ -84,6 +84,7 @@ def _attention(rng: random.Random) -> Sample:
         outputs=outputs,
         terms=channels + keys + STEPS,
         scale=2 * largest * values,
+        absolute=1e-6 * largest * values,  # it keeps the usual scale as a single
     )
 
 
@@ -194,4 +195,6 @@ def _rotary(rng: random.Random) -> Sample:
 ROWS: tuple[Row, ...] = (
     Row("Attention", "Float", REAL, _attention, SUM, range(3, 5), opset=_OPSET),
     Row("RotaryEmbedding", "Float", REAL, _rotary, SUM, range(3, 5), opset=23),
+    Row("Attention", "Double", WIDE, widened(_attention), SUM, range(3, 5), opset=_OPSET),
+    Row("RotaryEmbedding", "Double", WIDE, widened(_rotary), SUM, range(3, 5), opset=23),
 )

@@ -121,4 +121,5 @@ ROWS: tuple[Row, ...] = (
     Row("Conv", "Double", WIDE, widened(conv(halves=False)), SUM, range(3, 6)),
     Row("Conv", "Half", REAL, conv(halves=True), SUM, range(3, 6)),
     Row("ConvTranspose", "Float", REAL, _conv_transpose, SUM, range(3, 6)),
+    Row("ConvTranspose", "Double", WIDE, widened(_conv_transpose), SUM, range(3, 6)),
 )

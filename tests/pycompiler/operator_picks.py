@@ -10,9 +10,13 @@ import numpy as np
 import torch
 from operator_rows import (
     DTYPES,
+    HUGE,
     LONG,
+    NUMBERS,
     REAL,
+    REALS,
     WHOLE,
+    WIDE,
     Row,
     Sample,
     Tensor,
@@ -20,6 +24,7 @@ from operator_rows import (
     random_shape,
     signed,
     values,
+    widened,
 )
 from operator_sums import STEPS
 
@@ -56,33 +61,46 @@ def _gather(dtype: str) -> Callable[[random.Random], Sample]:
     return sample
 
 
-def _gather_elements(rng: random.Random) -> Sample:
+def _gather_elements(dtype: str) -> Callable[[random.Random], Sample]:
     """An index that may be shorter than the table."""
-    shape = random_shape(rng, 1, 5, 90)
-    axis = rng.randrange(len(shape))
-    wanted = tuple(
-        rng.randint(1, 4) if place == axis else rng.randint(max(1, size - 1), size)
-        for place, size in enumerate(shape)
-    )
-    return Sample(
-        {"x": normal(rng, shape), "i": _indices(rng, shape[axis], wanted)},
-        lambda x, i: x.gather(axis, i.long() % shape[axis]),
-        attributes={"axis": signed(rng, axis, len(shape))},
-    )
+
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 1, 5, 90)
+        axis = rng.randrange(len(shape))
+        wanted = tuple(
+            rng.randint(1, 4) if place == axis else rng.randint(max(1, size - 1), size)
+            for place, size in enumerate(shape)
+        )
+        return Sample(
+            {"x": values(rng, dtype, shape), "i": _indices(rng, shape[axis], wanted)},
+            lambda x, i: x.gather(axis, i.long() % shape[axis]),
+            attributes={"axis": signed(rng, axis, len(shape))},
+        )
+
+    return sample
 
 
 def _gather_nd(dtype: str) -> Callable[[random.Random], Sample]:
-    """Indices of one or more numbers."""
+    """Indices of one or more numbers, in some samples one list for each of a batch."""
 
     def sample(rng: random.Random) -> Sample:
         shape = random_shape(rng, 1, 4, 90)
-        count, outer = rng.randint(1, len(shape)), (2, 3)[: rng.randint(0, 2)]
-        parts = [_indices(rng, size, outer).astype(LONG) for size in shape[:count]]
+        batches = rng.randint(0, min(2, len(shape) - 1))
+        sizes = shape[batches : rng.randint(batches + 1, len(shape))]
+        outer = (*shape[:batches], *(2, 3)[: rng.randint(0, 2)])
+        parts = [_indices(rng, size, outer).astype(LONG) for size in sizes]
 
         def function(x: Tensor, i: Tensor) -> Tensor:
-            return x[tuple(i[..., place] % size for place, size in enumerate(shape[:count]))]
+            own = [torch.arange(size) for size in shape[:batches]]
+            front = [
+                places.reshape(-1, *[1] * (len(outer) - 1 - axis))
+                for axis, places in enumerate(own)
+            ]
+            return x[(*front, *(i[..., place] % size for place, size in enumerate(sizes)))]
 
-        return Sample({"x": values(rng, dtype, shape), "i": np.stack(parts, -1)}, function)
+        facts = {"batch_dims": batches} if batches or rng.random() < 0.5 else {}
+        operands = {"x": values(rng, dtype, shape), "i": np.stack(parts, -1)}
+        return Sample(operands, function, attributes=facts)
 
     return sample
 
@@ -94,7 +112,7 @@ def _one_hot(dtype: str, result: str) -> Callable[[random.Random], Sample]:
         shape = random_shape(rng, 1, 5, 60)
         size = rng.randint(1, 9)
         made = np.random.default_rng(rng.getrandbits(32))
-        index = made.integers(-size - 2, size + 2, shape).astype(dtype)
+        index = made.integers(0 if dtype == HUGE else -size - 2, size + 2, shape).astype(dtype)
         ends = values(rng, result, (2,))
         axis = signed(rng, rng.randint(0, len(shape)), len(shape) + 1)
 
@@ -106,12 +124,13 @@ def _one_hot(dtype: str, result: str) -> Callable[[random.Random], Sample]:
 
         # onnxruntime accepts few types of the depth
         operands = {"i": index, "depth": np.array(size, dtype=dtype), "ends": ends}
-        return Sample(operands, function, frozenset({"depth", "ends"}), {"axis": axis})
+        fixed = frozenset({"depth", *(["ends"] if rng.random() < 0.5 else [])})
+        return Sample(operands, function, fixed, {"axis": axis})
 
     return sample
 
 
-def _extreme_index(op: str) -> Callable[[random.Random], Sample]:
+def _extreme_index(op: str, dtype: str) -> Callable[[random.Random], Sample]:
     """Draw values with many ties: the first or the last place counts."""
 
     def sample(rng: random.Random) -> Sample:
@@ -119,13 +138,18 @@ def _extreme_index(op: str) -> Callable[[random.Random], Sample]:
         axis, keep, last = rng.randrange(len(shape)), rng.randint(0, 1), rng.randint(0, 1)
 
         def function(x: Tensor) -> Tensor:
-            found = x if op == "ArgMax" else -x
-            if not last:
-                return found.argmax(axis, bool(keep))
-            return shape[axis] - 1 - found.flip(axis).argmax(axis, bool(keep))
+            find = torch.argmax if op == "ArgMax" else torch.argmin
+            # torch promises no choice among equal elements: the first where it holds is compared.
+            found = x.flip(axis) if last else x
+            best = found.gather(axis, find(found, axis, True))
+            place = (found == best).to(torch.int64).argmax(axis, bool(keep))
+            return shape[axis] - 1 - place if last else place
 
         facts = {"axis": signed(rng, axis, len(shape)), "keepdims": keep, "select_last_index": last}
-        return Sample({"x": np.round(normal(rng, shape))}, function, attributes=facts)
+        x = np.round(normal(rng, shape)).astype(dtype)
+        if dtype not in REALS and rng.random() < 0.5:
+            x = values(rng, dtype, shape)
+        return Sample({"x": x}, function, attributes=facts)
 
     return sample
 
@@ -176,14 +200,18 @@ def _rows() -> Iterator[Row]:
     for dtype, claim in DTYPES.items():
         yield Row("Gather", claim.value, dtype, _gather(dtype), MOVE, range(1, 5))
         yield Row("GatherND", claim.value, dtype, _gather_nd(dtype), MOVE, range(1, 5))
-    yield Row("GatherElements", "Float", REAL, _gather_elements, MOVE, range(1, 6))
-    for dtype, result in ((WHOLE, REAL), (LONG, LONG)):
-        claim = DTYPES[dtype]
-        yield Row("OneHot", claim.value, result, _one_hot(dtype, result), MOVE, range(1, 6))
-    for op in ("ArgMax", "ArgMin"):
-        yield Row(op, "Float", LONG, _extreme_index(op), MOVE, range(1, 7))
+    for dtype in NUMBERS:
+        claim = DTYPES[dtype].value
+        yield Row("GatherElements", claim, dtype, _gather_elements(dtype), MOVE, range(1, 6))
+        for op in ("ArgMax", "ArgMin"):
+            yield Row(op, claim, LONG, _extreme_index(op, dtype), MOVE, range(1, 7))
+    of = {REAL: REAL, WIDE: HUGE, WHOLE: REAL, LONG: LONG, HUGE: WIDE}
+    for dtype, result in of.items():
+        claim = DTYPES[dtype].value
+        yield Row("OneHot", claim, result, _one_hot(dtype, result), MOVE, range(1, 6))
     for op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
         yield Row(op, "Float", REAL, _loss(op), SUM, range(2, 5))
+        yield Row(op, "Double", WIDE, widened(_loss(op)), SUM, range(2, 5))
 
 
 ROWS: tuple[Row, ...] = tuple(_rows())

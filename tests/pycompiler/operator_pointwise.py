@@ -73,7 +73,7 @@ CASES: dict[str, Case] = {
     "Sub": Case(torch.sub, _same(2, *NUMBERS)),
     "Mul": Case(torch.mul, _same(2, *NUMBERS)),
     "Div": Case(torch.div, _same(2, *REALS)),
-    "Pow": Case(torch.pow, _same(2, REAL), positive=True),
+    "Pow": Case(torch.pow, _same(2, *REALS), positive=True),
     "Min": Case(torch.minimum, _same(2, *NUMBERS)),
     "Max": Case(torch.maximum, _same(2, *NUMBERS)),
     "Sum": Case(torch.add, _same(2, *REALS)),
@@ -102,37 +102,37 @@ CASES: dict[str, Case] = {
     "Log": Case(torch.log, _same(1, *REALS), positive=True),
     "Sigmoid": Case(torch.sigmoid, _same(1, *REALS), absolute=1e-6),
     "Tanh": Case(torch.tanh, _same(1, *REALS), absolute=1e-6),
-    "Erf": Case(torch.erf, _same(1, REAL), absolute=1e-6),
-    "Gelu": Case(_gelu, _same(1, REAL), absolute=1e-5),
+    "Erf": Case(torch.erf, _same(1, *REALS), absolute=1e-6),
+    "Gelu": Case(_gelu, _same(1, *REALS), absolute=1e-5),
     "Elu": Case(F.elu, _same(1, *REALS), absolute=1e-6),
-    "Selu": Case(F.selu, _same(1, REAL), absolute=1e-6),
-    "Celu": Case(F.celu, _same(1, REAL), absolute=1e-6),
+    "Selu": Case(F.selu, _same(1, *REALS), absolute=1e-6),
+    "Celu": Case(F.celu, _same(1, *REALS), absolute=1e-6),
     "Softplus": Case(
         lambda x: torch.logaddexp(x, torch.zeros_like(x)), _same(1, *REALS), absolute=1e-6
     ),
     "HardSigmoid": Case(
         lambda x: (x * 0.25 + 0.5).clamp(0, 1),
-        _same(1, REAL),
+        _same(1, *REALS),
         attributes=(("alpha", 0.25),),
         absolute=1e-6,
     ),
-    "HardSwish": Case(F.hardswish, _same(1, REAL), absolute=1e-5),
+    "HardSwish": Case(F.hardswish, _same(1, *REALS), absolute=1e-5),
     "Swish": Case(lambda x: x * torch.sigmoid(x), _same(1, *REALS), absolute=1e-5, opset=24),
     "Sign": Case(torch.sign, _same(1, *REALS)),
     "Floor": Case(torch.floor, _same(1, *REALS)),
     "Ceil": Case(torch.ceil, _same(1, *REALS)),
     "Round": Case(torch.round, _same(1, *REALS)),
-    "Sin": Case(torch.sin, _same(1, REAL), absolute=1e-6),
-    "Cos": Case(torch.cos, _same(1, REAL), absolute=1e-6),
-    "Tan": Case(torch.tan, _same(1, REAL), absolute=1e-2),
-    "Atan": Case(torch.atan, _same(1, REAL), absolute=1e-6),
-    "Asin": Case(torch.asin, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
-    "Acos": Case(torch.acos, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
-    "Sinh": Case(torch.sinh, _same(1, REAL), absolute=1e-6),
-    "Cosh": Case(torch.cosh, _same(1, REAL), absolute=1e-6),
-    "Asinh": Case(torch.asinh, _same(1, REAL), absolute=1e-5),
-    "Acosh": Case(torch.acosh, _same(1, REAL), absolute=1e-5, within=(1, np.inf)),
-    "Atanh": Case(torch.atanh, _same(1, REAL), absolute=1e-5, within=(-1, 1)),
+    "Sin": Case(torch.sin, _same(1, *REALS), absolute=1e-6),
+    "Cos": Case(torch.cos, _same(1, *REALS), absolute=1e-6),
+    "Tan": Case(torch.tan, _same(1, *REALS), absolute=1e-2),
+    "Atan": Case(torch.atan, _same(1, *REALS), absolute=1e-6),
+    "Asin": Case(torch.asin, _same(1, *REALS), absolute=1e-6, within=(-1, 1)),
+    "Acos": Case(torch.acos, _same(1, *REALS), absolute=1e-6, within=(-1, 1)),
+    "Sinh": Case(torch.sinh, _same(1, *REALS), absolute=1e-6),
+    "Cosh": Case(torch.cosh, _same(1, *REALS), absolute=1e-6),
+    "Asinh": Case(torch.asinh, _same(1, *REALS), absolute=1e-5),
+    "Acosh": Case(torch.acosh, _same(1, *REALS), absolute=1e-5, within=(1, np.inf)),
+    "Atanh": Case(torch.atanh, _same(1, *REALS), absolute=1e-5, within=(-1, 1)),
     "IsInf": Case(torch.isinf, _same(1, *REALS), TRUTH),
     "IsNaN": Case(torch.isnan, _same(1, *REALS), TRUTH),
 }
@@ -244,7 +244,12 @@ _OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_in
 #: Programs that take a second to schedule; `layers/test_functions.py` has their whole range.
 _LONG_PROGRAMS = frozenset(["Sin", "Cos", "Tan", "Asinh", "Acosh", "Atanh"])
 #: The same of doubles, which `test_doubles.py` has.
-_LONG_DOUBLES = frozenset(["Sigmoid", "Swish", "Tanh", "Softplus", "Log", "Elu"])
+_LONG_DOUBLES = frozenset(
+    [
+        *("Sigmoid", "Swish", "Tanh", "Softplus", "Log", "Elu", "Selu", "Celu", "Erf", "Gelu"),
+        *("Pow", "Sinh", "Cosh", "Atan", "Asin", "Acos"),
+    ]
+)
 
 
 def _rows() -> Iterator[Row]:

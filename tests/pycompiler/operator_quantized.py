@@ -129,7 +129,8 @@ def _cumulative_product(dtype: str) -> Callable[[random.Random], Sample]:
         axis, exclusive, reverse = rng.randrange(len(shape)), rng.randint(0, 1), rng.randint(0, 1)
         x = np.exp(normal(rng, shape) / 16).astype(dtype)
         if dtype not in REALS:
-            x = np.random.default_rng(rng.getrandbits(32)).choice([-1, 1, 1, 2], shape)
+            signs = [1, 1, 2] if dtype == HUGE else [-1, 1, 1, 2]
+            x = np.random.default_rng(rng.getrandbits(32)).choice(signs, shape)
             x = x.astype(dtype)
 
         def function(x: Tensor, axis_: Tensor) -> Tensor:
@@ -153,39 +154,50 @@ def _limits(dtype: str) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def _scales(
+    rng: random.Random, shape: tuple[int, ...], axis: int
+) -> tuple[tuple[int, ...], Callable[[Tensor], Tensor], dict[str, Any]]:
+    """Draw a shape of scales, what spreads them over all elements, and the attributes."""
+    kind, said = rng.choice(["one", "axis", "blocks"]), signed(rng, axis, len(shape))
+    if kind == "one":
+        return (), lambda s: s, {}
+    if kind == "axis":
+        wide = [-1 if at == axis else 1 for at in range(len(shape))]
+        return shape[axis : axis + 1], lambda s: s.reshape(wide), {"axis": said}
+    block = rng.choice([n for n in range(1, shape[axis] + 1) if shape[axis] % n == 0])
+    own = tuple(n // block if at == axis else n for at, n in enumerate(shape))
+    return own, lambda s: s.repeat_interleave(block, axis), {"axis": said, "block_size": block}
+
+
 def _quantize(rng: random.Random) -> Sample:
-    """Ties, values out of range, one scale or one for each place of an axis."""
+    """Ties, values out of range, one scale, one for each place of an axis, or one for a block."""
     shape = random_shape(rng, 1, 4, 200)
     axis, elem = rng.randrange(len(shape)), rng.choice(["uint8", "int8", "uint16", "int16"])
-    own = shape[axis : axis + 1] if rng.random() < 0.5 else ()
+    own, whole, facts = _scales(rng, shape, axis)
     made = np.random.default_rng(rng.getrandbits(32))
     scale = np.asarray(made.choice([0.5, 0.25, 0.3, 3.0, 0.007], own), dtype=np.float32)
     zero = made.integers(0, 100, own).astype(elem)
-    wide = [-1 if at == axis else 1 for at in range(len(shape))] if own else []
     x = np.round(made.standard_normal(shape) * 200) * np.float32(0.25)
     low, high = _limits(elem)
 
     def function(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        ratio = (x.float() / s.float().reshape(wide)).double()
-        return (ratio.round() + z.double().reshape(wide)).clamp(low, high).to(torch.int64)
+        ratio = (x.float() / whole(s).float()).double()
+        return (ratio.round() + whole(z).double()).clamp(low, high).to(torch.int64)
 
-    facts = {"axis": signed(rng, axis, len(shape))} if own else {}
     return Sample({"x": x.astype(np.float32), "s": scale, "z": zero}, function, attributes=facts)
 
 
 def _dequantize(rng: random.Random) -> Sample:
     shape = random_shape(rng, 1, 4, 200)
     axis, elem = rng.randrange(len(shape)), rng.choice(["uint8", "int8", "uint16", "int16"])
-    own = shape[axis : axis + 1] if rng.random() < 0.5 else ()
+    own, whole, facts = _scales(rng, shape, axis)
     made = np.random.default_rng(rng.getrandbits(32))
     x = made.integers(*_limits(elem), shape, endpoint=True).astype(elem)
     zero = made.integers(*_limits(elem), own, endpoint=True).astype(elem)
     scale = np.asarray(made.uniform(0.01, 3, own), dtype=np.float32)
-    wide = [-1 if at == axis else 1 for at in range(len(shape))] if own else []
-    facts = {"axis": signed(rng, axis, len(shape))} if own else {}
 
     def function(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        return (x.double() - z.double().reshape(wide)) * s.reshape(wide)
+        return (x.double() - whole(z).double()) * whole(s)
 
     return Sample({"x": x, "s": scale, "z": zero}, function, attributes=facts)
 
@@ -233,6 +245,9 @@ def _linear(rng: random.Random) -> Sample:
     made, elem = np.random.default_rng(rng.getrandbits(32)), a.dtype
     zero = [made.integers(0, 100, ()).astype(e) for e in (elem, b.dtype, elem)]
     scales = [np.asarray(2.0 ** rng.randint(-6, 0), dtype=np.float32) for _ in range(3)]
+    if rng.random() < 0.4:  # one for each column
+        scales[1] = np.exp2(made.integers(-6, 1, n)).astype(np.float32)
+        zero[1] = made.integers(0, 100, n).astype(b.dtype)
     low, high = _limits(str(elem))
 
     def function(**given: Tensor) -> Tensor:
@@ -265,13 +280,13 @@ def _rows() -> Iterator[Row]:
             "ScatterElements", claim, dtype, _scatter_elements(dtype), SUM, range(1, 5), slow=slow
         )
         yield Row("ScatterND", claim, dtype, _scatter_nd(dtype), SUM, range(1, 5), slow=True)
-    for dtype in (REAL, WIDE, WHOLE, LONG):
+    for dtype in (REAL, WIDE, WHOLE, LONG, HUGE):
         sample = _cumulative_product(dtype)
         claim = DTYPES[dtype].value
         yield Row("CumProd", claim, dtype, sample, PRODUCT, range(1, 6), opset=26)
     some = range(1, 5)
-    yield Row("QuantizeLinear", "Float", "", _quantize, MOVE, some)
-    yield Row("DequantizeLinear", "Int", REAL, _dequantize, ELEMENTWISE, some)
+    yield Row("QuantizeLinear", "Float", "", _quantize, MOVE, some, opset=21)
+    yield Row("DequantizeLinear", "Int", REAL, _dequantize, ELEMENTWISE, some, opset=21)
     yield Row("DynamicQuantizeLinear", "Float", "uint8", _dynamic, MOVE, some)
     yield Row("MatMulInteger", "Int", WHOLE, _integers, MOVE, range(2, 3))
     yield Row("QLinearMatMul", "Int", "", _linear, MOVE, range(2, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import helper
-from operator_rows import REAL, Row, Sample, Tensor, normal
+from operator_rows import REAL, WIDE, Row, Sample, Tensor, normal, widened
 
 from pycompiler.tolerance import SUM
 
@@ -141,6 +141,10 @@ def _steps_first(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 ROWS: tuple[Row, ...] = tuple(
-    Row(kind, "Float", REAL, _layer(kind), SUM, range(3, 4), host=_steps_first, slow=True)
+    Row(kind, claim, elem, sample, SUM, range(3, 4), host=_steps_first, slow=True)
     for kind in GATES
+    for claim, elem, sample in (
+        ("Float", REAL, _layer(kind)),
+        ("Double", WIDE, widened(_layer(kind))),
+    )
 )

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from operator_rows import (
     DTYPES,
+    HUGE,
     LONG,
+    NUMBERS,
     REAL,
     REALS,
     TRUTH,
@@ -245,19 +247,30 @@ def _cumulative_sum(dtype: str) -> Callable[[random.Random], Sample]:
     return widened(sample) if dtype == WIDE else sample
 
 
-def _top_k(rng: random.Random) -> Sample:
-    """Draw values with many ties: the first place counts."""
-    shape = random_shape(rng, 1, 4, 120)
-    axis, largest = rng.randrange(len(shape)), rng.randint(0, 1)
-    count = rng.randint(1, min(4, shape[axis]))
-    x = np.round(normal(rng, shape) * 2)
+def _top_k(dtype: str) -> Callable[[random.Random], Sample]:
+    """Draw values with many ties: the first place counts. Long results are sorted by rank."""
 
-    def function(x: Tensor, k: Tensor) -> tuple[Tensor, ...]:
-        found, order = x.sort(dim=axis, descending=bool(largest), stable=True)
-        return found.narrow(axis, 0, count), order.narrow(axis, 0, count)
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 1, 4, 120)
+        axis, largest = rng.randrange(len(shape)), rng.randint(0, 1)
+        count = rng.randint(1, min(4, shape[axis]))
+        if rng.random() < 0.4:
+            count = rng.randint(33, 60)
+            shape = (*shape[:axis], count + rng.randint(0, 9), *shape[axis + 1 :])
+            shape = tuple(s if at == axis else min(s, 2) for at, s in enumerate(shape))
+        x = np.round(normal(rng, shape) * 2).astype(REAL if dtype == HUGE else dtype)
+        x = np.abs(x).astype(dtype) if dtype == HUGE else x
+        if dtype not in REALS and rng.random() < 0.3:
+            x = values(rng, dtype, shape)
 
-    facts = {"axis": signed(rng, axis, len(shape)), "largest": largest}
-    return Sample({"x": x, "k": _ints(count)}, function, frozenset("k"), facts, outputs=2)
+        def function(x: Tensor, k: Tensor) -> tuple[Tensor, ...]:
+            found, order = x.sort(dim=axis, descending=bool(largest), stable=True)
+            return found.narrow(axis, 0, count), order.narrow(axis, 0, count)
+
+        facts = {"axis": signed(rng, axis, len(shape)), "largest": largest}
+        return Sample({"x": x, "k": _ints(count)}, function, frozenset("k"), facts, outputs=2)
+
+    return sample
 
 
 FLOAT = "Float"
@@ -266,18 +279,22 @@ ROWS: tuple[Row, ...] = (
     Row("Resize", FLOAT, REAL, _resize, SUM, range(3, 6)),
     Row("Col2Im", FLOAT, REAL, _col2im, SUM, range(3, 4)),
     Row("Einsum", FLOAT, REAL, _einsum, SUM, range(1, 6)),
+    Row("Einsum", "Double", WIDE, widened(_einsum), SUM, range(1, 6)),
     *(
         Row("Tile", claim.value, dtype, _tile(dtype), MOVE, range(1, 6))
         for dtype, claim in DTYPES.items()
     ),
     *(
         Row("Trilu", DTYPES[dtype].value, dtype, _trilu(dtype), MOVE, range(2, 6))
-        for dtype in (REAL, WIDE, LONG, TRUTH)
+        for dtype in (*NUMBERS, TRUTH)
     ),
     Row("CumSum", FLOAT, REAL, _cumulative_sum(REAL), SUM, range(1, 6)),
     *(
         Row("CumSum", DTYPES[dtype].value, dtype, _cumulative_sum(dtype), SUM, range(1, 6))
-        for dtype in (WIDE, WHOLE, LONG)
+        for dtype in (WIDE, WHOLE, LONG, HUGE)
     ),
-    Row("TopK", FLOAT, REAL, _top_k, MOVE, range(1, 5), second=LONG),
+    *(
+        Row("TopK", DTYPES[dtype].value, dtype, _top_k(dtype), MOVE, range(1, 5), second=LONG)
+        for dtype in NUMBERS
+    ),
 )

@@ -184,7 +184,9 @@ def widened(sample: Callable[[random.Random], Sample]) -> Callable[[random.Rando
     def wide(rng: random.Random) -> Sample:
         found = sample(rng)
         operands = {
-            name: a.astype(np.float64) * (1 + 1e-9) if a is not None and a.dtype == REAL else a
+            name: np.asarray(a.astype(np.float64) * (1 + 1e-9))
+            if a is not None and a.dtype == REAL
+            else a
             for name, a in found.operands.items()
         }
         return replace(found, operands=operands, scale=found.scale * (1 + 1e-8))

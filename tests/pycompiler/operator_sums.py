@@ -87,8 +87,12 @@ def _reduction(op: str, dtype: str = REAL) -> Callable[[random.Random], Sample]:
         x = normal(rng, shape) if dtype == REAL else values(rng, dtype, shape)
         if op == "ReduceSum" and x.dtype.kind != "f":  # onnxruntime adds them up as doubles
             x >>= x.dtype.type(x.dtype.itemsize * 3)
-        if op == "ReduceProd":  # no product of some of the elements leaves the range
+        if op == "ReduceProd" and dtype == REAL:  # no product of some elements leaves the range
             x = np.sign(x) * np.exp(x / 16) * (x < 3)
+        elif op == "ReduceProd":
+            signs = [1, 1, 2] if dtype == HUGE else [-1, 1, 1, 2]
+            x = np.random.default_rng(rng.getrandbits(32)).choice(signs, shape).astype(dtype)
+            x = np.where(np.cumsum(x.reshape(-1) == 2).reshape(shape) < 30, x, 1).astype(dtype)
         terms = 2 if op == "ReduceMean" else prod(shape[axis] for axis in axes)
         terms += 0 if op == "ReduceSum" else STEPS
         operands = {"x": x, "axes": said}
@@ -216,8 +220,8 @@ def _batch_norm(rng: random.Random) -> Sample:
     shape = random_shape(rng, 2, 6, MOST)
     scale, bias, mean, spread = (normal(rng, shape[1:2]) for _ in range(4))
     spread, x = np.abs(spread) + np.float32(0.25), normal(rng, shape)
-    epsilon, trains = rng.choice([1e-5, 1e-2]), rng.random() < 0.4
-    momentum = rng.choice([0.9, 0.75])
+    epsilon, trains = rng.choice([2.0**-17, 2.0**-7]), rng.random() < 0.4
+    momentum = rng.choice([0.875, 0.75])
     inner = tuple(axis for axis in range(len(shape)) if axis != 1)
     least = float((x.var(inner) + epsilon).min() if trains else spread.min())
 
@@ -301,6 +305,7 @@ ROWS: tuple[Row, ...] = (
         Row(op, DTYPES[dtype].value, dtype, _reduction(op, dtype), error, SOME)
         for op, error, dtypes in (
             ("ReduceSum", SUM, (WHOLE, LONG, HUGE)),
+            ("ReduceProd", PRODUCT, (WHOLE, LONG, HUGE)),
             ("ReduceMax", MOVE, (WHOLE, LONG, NATURAL, HUGE, TRUTH)),
             ("ReduceMin", MOVE, (WHOLE, LONG, NATURAL, HUGE, TRUTH)),
         )
@@ -322,6 +327,11 @@ ROWS: tuple[Row, ...] = (
             ("LogSoftmax", _log_softmax, SUM, SOME, 20),
             ("LayerNormalization", _layer_norm, SUM, SOME, 20),
             ("RMSNormalization", _rms_norm, SUM, SOME, 23),
+            ("ReduceProd", _reduction("ReduceProd"), PRODUCT, SOME, 20),
+            ("Hardmax", _hardmax, MOVE, SOME, 20),
+            ("LpNormalization", _lp_normalization, SUM, SOME, 20),
+            ("InstanceNormalization", _instance_norm, SUM, range(3, 7), 20),
+            ("BatchNormalization", _batch_norm, SUM, range(2, 7), 20),
         )
     ),
     Row("ReduceMean", FLOAT, REAL, _reduction("ReduceMean"), SUM, SOME),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 import torch
+from operator_host_forms import largest_of_all, standardised
 from operator_rows import (
+    DTYPES,
     REAL,
     WIDE,
     Row,
@@ -192,7 +195,7 @@ def _group_norm(rng: random.Random) -> Sample:
     inner = random_shape(rng, 1, 3, 30)
     x = normal(rng, (rng.choice([1, 2, 3]), channels, *inner))
     scale, shift = normal(rng, (channels,)), normal(rng, (channels,))
-    epsilon = rng.choice([1e-5, 1e-2])
+    epsilon = rng.choice([2.0**-17, 2.0**-7])
     apart = x.reshape(x.shape[0], groups, -1)
     spread = float(np.sqrt(apart.var(2) + epsilon).min())
     return Sample(
@@ -203,6 +206,7 @@ def _group_norm(rng: random.Random) -> Sample:
         terms=apart.shape[2] + STEPS,
         scale=2 * float(np.abs(x).max()) / spread * float(np.abs(scale).max())
         + float(np.abs(shift).max()),
+        absolute=1e-4,  # ONNX's function computes the mean and the deviation in singles
     )
 
 
@@ -263,7 +267,7 @@ def _mish(rng: random.Random) -> Sample:
     return Sample({"x": values(rng, REAL, random_shape(rng, 0, 6, MOST))}, lambda x: F.mish(x))
 
 
-def _depth_to_space(rng: random.Random) -> Sample:
+def _depth_to_space(rng: random.Random, dtype: str) -> Sample:
     block, rest = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
     shape = (rng.choice([1, 2, 3]), block**2 * rest, rng.choice([1, 2, 5]), rng.choice([1, 3, 4]))
     mode = rng.choice(["DCR", "CRD", None])
@@ -277,10 +281,10 @@ def _depth_to_space(rng: random.Random) -> Sample:
     facts: dict[str, Any] = {"blocksize": block}
     if mode is not None:
         facts["mode"] = mode
-    return Sample({"x": values(rng, REAL, shape)}, function, attributes=facts)
+    return Sample({"x": values(rng, dtype, shape)}, function, attributes=facts)
 
 
-def _space_to_depth(rng: random.Random) -> Sample:
+def _space_to_depth(rng: random.Random, dtype: str) -> Sample:
     block, channels = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
     shape = (
         rng.choice([1, 2, 3]),
@@ -294,9 +298,12 @@ def _space_to_depth(rng: random.Random) -> Sample:
         parts = found.reshape(shape[0], channels, block**2, *found.shape[2:])
         return parts.transpose(1, 2).reshape(found.shape)
 
-    return Sample({"x": values(rng, REAL, shape)}, function, attributes={"blocksize": block})
+    return Sample({"x": values(rng, dtype, shape)}, function, attributes={"blocksize": block})
 
 
+_OTHERWISE = {"GlobalMaxPool": largest_of_all, "MeanVarianceNormalization": standardised}
+_MEAN = _global(None, lambda x, axes: x.mean(axes, True))
+_LARGEST = _global(None, lambda x, axes: x.amax(axes, True))
 FLOAT = "Float"
 ROWS: tuple[Row, ...] = (
     Row("MaxPool", FLOAT, REAL, _max_pool, MOVE, range(3, 6)),
@@ -306,7 +313,7 @@ ROWS: tuple[Row, ...] = (
         "GlobalAveragePool",
         FLOAT,
         REAL,
-        _global(None, lambda x, axes: x.mean(axes, True)),
+        _MEAN,
         SUM,
         range(3, 6),
     ),
@@ -314,7 +321,7 @@ ROWS: tuple[Row, ...] = (
         "GlobalMaxPool",
         FLOAT,
         REAL,
-        _global(None, lambda x, axes: x.amax(axes, True)),
+        _LARGEST,
         MOVE,
         range(3, 6),
     ),
@@ -340,6 +347,21 @@ ROWS: tuple[Row, ...] = (
     Row("PRelu", FLOAT, REAL, _prelu, ELEMENTWISE),
     Row("PRelu", "Double", WIDE, widened(_prelu), ELEMENTWISE),
     Row("Mish", FLOAT, REAL, _mish, FUNCTION),
-    Row("DepthToSpace", FLOAT, REAL, _depth_to_space, MOVE, range(4, 5)),
-    Row("SpaceToDepth", FLOAT, REAL, _space_to_depth, MOVE, range(4, 5)),
+    *(
+        Row(op, claim.value, dtype, partial(draw, dtype=dtype), MOVE, range(4, 5))
+        for op, draw in (("DepthToSpace", _depth_to_space), ("SpaceToDepth", _space_to_depth))
+        for dtype, claim in DTYPES.items()
+    ),
+    *(
+        Row(op, "Double", WIDE, widened(draw), error, ranks, opset=opset, host=_OTHERWISE.get(op))
+        for op, draw, error, ranks, opset in (
+            ("MaxPool", _max_pool, MOVE, range(3, 6), 20),
+            ("AveragePool", _average_pool, SUM, range(3, 6), 20),
+            ("GlobalAveragePool", _MEAN, SUM, range(3, 6), 20),
+            ("GlobalMaxPool", _LARGEST, MOVE, range(3, 6), 20),
+            ("GroupNormalization", _group_norm, SUM, range(3, 6), 21),
+            ("MeanVarianceNormalization", _mean_variance_norm, SUM, range(4, 5), 20),
+            ("Mish", _mish, FUNCTION, range(7), 20),
+        )
+    ),
 )

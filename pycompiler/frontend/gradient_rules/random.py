@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ...pfvm.random_numbers import CALLS, HIGH16, LOW16, ROUNDS, SITES
+from ...pfvm.random_numbers import CALLS, HIGH16, LOW16, ROUNDS, SITES, first_call
 from .constants import constant
 
 _ATEN = torch.ops.aten
@@ -30,7 +30,7 @@ class Counter:
     """The number of calls of a step, and of random operators that its trace has met."""
 
     def __init__(self) -> None:
-        first = torch.initial_seed() & 0x3FFFFFFF
+        first = first_call(torch.initial_seed())
         self.calls = torch.tensor(first, dtype=torch.int32)
         self.sites = 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...tolerance import ELEMENTWISE, FUNCTION
 from . import doubles
 from .doubles import Doubles, by_dtype, of_one
@@ -53,6 +55,25 @@ def _celu(p: Program, call: Call) -> Row:
     return p.add(below, p.alu("frelu", x, x))
 
 
+def _wide_selu(p: Program, call: Call) -> Row:
+    alpha = _number(call, "alpha", 1.67326319217681884765625)
+    gamma = _number(call, "gamma", 1.05070102214813232421875)
+    return doubles.scaled_unit(Doubles(p), call.inputs[0], alpha, gamma)
+
+
+def _wide_celu(p: Program, call: Call) -> Row:
+    return doubles.stretched_unit(Doubles(p), call.inputs[0], _number(call, "alpha", 1.0))
+
+
+def _wide_hard_sigmoid(p: Program, call: Call) -> Row:
+    alpha, beta = (float(np.float32(_number(call, *fact))) for fact in _LINE)
+    return doubles.hard_sigmoid(Doubles(p), call.inputs[0], alpha, beta)
+
+
+#: The attributes of HardSigmoid, which ONNX keeps as singles.
+_LINE = (("alpha", 0.2), ("beta", 0.5))
+
+
 def _hard_sigmoid(p: Program, call: Call) -> Row:
     (x,) = call.inputs
     line = p.fma(x, _number(call, "alpha", 0.2), _number(call, "beta", 0.5))
@@ -99,11 +120,32 @@ FUNCTIONS: tuple[Function, ...] = (
         FUNCTION,
         attributes=frozenset({"alpha"}),
     ),
-    Function("Selu", _selu, UNARY, error=FUNCTION, attributes=frozenset({"alpha", "gamma"})),
-    Function("Celu", _celu, UNARY, error=FUNCTION, attributes=frozenset({"alpha"})),
+    Function(
+        "Selu",
+        by_dtype(_selu, _wide_selu),
+        UNARY,
+        REALS,
+        FUNCTION,
+        attributes=frozenset({"alpha", "gamma"}),
+    ),
+    Function(
+        "Celu",
+        by_dtype(_celu, _wide_celu),
+        UNARY,
+        REALS,
+        FUNCTION,
+        attributes=frozenset({"alpha"}),
+    ),
     Function("Softplus", by_dtype(_softplus, of_one(doubles.softplus)), UNARY, REALS, FUNCTION),
     Function(
-        "HardSigmoid", _hard_sigmoid, UNARY, error=FUNCTION, attributes=frozenset({"alpha", "beta"})
+        "HardSigmoid",
+        by_dtype(_hard_sigmoid, _wide_hard_sigmoid),
+        UNARY,
+        REALS,
+        FUNCTION,
+        attributes=frozenset({"alpha", "beta"}),
     ),
-    Function("HardSwish", _hard_swish, UNARY, error=FUNCTION),
+    Function(
+        "HardSwish", by_dtype(_hard_swish, of_one(doubles.hard_swish)), UNARY, REALS, FUNCTION
+    ),
 )

@@ -17,9 +17,9 @@ SIGN = 1 << 63
 MAGNITUDE = SIGN - 1
 EXPONENT = 0x7FF << FIELD
 FRACTION = (1 << FIELD) - 1
-_ONE = BIAS << FIELD
-_LARGEST = EXPONENT - 1
-_SMALLEST = 2.0**-1022
+ONE = BIAS << FIELD
+LARGEST = EXPONENT - 1
+SMALLEST = 2.0**-1022
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ def reciprocal_of_moderate(d: Doubles, x: Operand) -> Result:
 
 def quotient(d: Doubles, a: Operand, b: Row) -> Result:
     """Return a / b, over the whole range."""
-    y = reciprocal_of_moderate(d, d.alu("lor", d.alu("land", b, SIGN | FRACTION), _ONE))
+    y = reciprocal_of_moderate(d, d.alu("lor", d.alu("land", b, SIGN | FRACTION), ONE))
     # The steps are those of `roots.quotient`.
     field = d.alu("land", b, EXPONENT)
     near = d.alu("lmin", d.alu("lmax", field, (BIAS - 500) << FIELD), (BIAS + 500) << FIELD)
     y = d.mul(y, d.alu("lsub", 2 * BIAS << FIELD, near))
-    rest = d.alu("ladd", d.alu("lsub", near, field), _ONE)
+    rest = d.alu("ladd", d.alu("lsub", near, field), ONE)
     finite = d.flags("lsub", 2 * BIAS << FIELD, field)
     zero = d.flags("land", b, EXPONENT)
     result = d.mul(d.mul(a, y), d.keep(finite, rest))
@@ -125,8 +125,8 @@ def quotient(d: Doubles, a: Operand, b: Row) -> Result:
 def square_root(d: Doubles, x: Row) -> Result:
     """Return sqrt(x)."""
     magnitude = d.magnitude(x)
-    bounded = d.alu("lmin", magnitude, _LARGEST)
-    start = d.alu("dmax", bounded, _SMALLEST)
+    bounded = d.alu("lmin", magnitude, LARGEST)
+    start = d.alu("dmax", bounded, SMALLEST)
     y = d.alu("drsqrt", start)
     for _ in range(2):  # errors 2.75 %, 4e-5, 2e-13
         error = d.fma(neg(d.mul(start, y)), y, 1.0)
@@ -139,46 +139,50 @@ def square_root(d: Doubles, x: Row) -> Result:
 
 # -- exp and log -----------------------------------------------------------------------------------
 
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 # ln 2 in two parts: n times the first is exact for every exponent n.
-_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 # (e^r - 1) / r for |r| <= ln(2)/2, Taylor's series: 2^-56.
-_EXPM1 = tuple(1.0 / factorial(k + 1) for k in range(13))
+EXPM1 = tuple(1.0 / factorial(k + 1) for k in range(13))
 # Below the lower bound exp is below the smallest number, above the upper one it is infinite.
-_LOWEST, _HIGHEST = -709.0, 709.79
+LOWEST, HIGHEST = -709.0, 709.79
 # artanh(s) / s as a series in s^2, for s up to 0.1716: 2^-55.
-_ARTANH = tuple(1.0 / (2 * k + 1) for k in range(10))
+ARTANH = tuple(1.0 / (2 * k + 1) for k in range(10))
 # 2 artanh(s/2) / s as a series in s^2, for s up to 2/3: 2^-55.
-_ARTANH_OF_HALF = tuple(0.25**k / (2 * k + 1) for k in range(16))
-_ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
+ARTANH_OF_HALF = tuple(0.25**k / (2 * k + 1) for k in range(16))
+ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
 
 
-def reduced(d: Doubles, x: Operand) -> tuple[Result, Result]:
-    """Return ``n << 52`` and ``expm1(r)`` with x = n ln 2 + r."""
-    n = d.alu("dfloor", d.fma(x, _LOG2_E, 0.5))
-    r = d.fma(n, -_LN2_LOW, d.fma(n, -_LN2_HIGH, x))
-    return d.alu("llsl", d.alu("dftoi", n), FIELD), d.mul(r, d.polynomial(r, _EXPM1))
+def reduced(d: Doubles, x: Operand, low: Operand | None = None) -> tuple[Result, Result]:
+    """Return ``n << 52`` and ``expm1(r)`` with x = n ln 2 + r; ``low`` is a small addition to x."""
+    n = d.alu("dfloor", d.fma(x, LOG2_E, 0.5))
+    r = d.fma(n, -LN2_LOW, d.fma(n, -LN2_HIGH, x))
+    if low is not None:
+        r = d.add(r, low)
+    return d.alu("llsl", d.alu("dftoi", n), FIELD), d.mul(r, d.polynomial(r, EXPM1))
 
 
-def exp_bits(d: Doubles, x: Operand) -> Result:
-    """Return exp(x) for x whose result is in range; its exponent field may be 0."""
-    n, rest = reduced(d, x)
+def exp_bits(d: Doubles, x: Operand, low: Operand | None = None, scale: int = 0) -> Result:
+    """Return exp(x + low) times 2^scale, for results in range; its exponent field may be 0."""
+    n, rest = reduced(d, x, low)
+    if scale:
+        n = d.alu("ladd", n, scale << FIELD)
     return d.alu("ladd", d.add(rest, 1.0), n)
 
 
-def exponential(d: Doubles, x: Operand) -> Result:
-    """Return exp(x) over the whole range."""
-    return d.normal(exp_bits(d, d.alu("dmin", d.alu("dmax", x, _LOWEST), _HIGHEST)))
+def exponential(d: Doubles, x: Operand, low: Operand | None = None) -> Result:
+    """Return exp(x + low) over the whole range."""
+    return d.normal(exp_bits(d, d.alu("dmin", d.alu("dmax", x, LOWEST), HIGHEST), low))
 
 
 def logarithm(d: Doubles, x: Row) -> Result:
     """Return log(x): 2 artanh(f / (2 + f)) of the fraction 1 + f, and the exponent's part."""
-    above = d.alu("lsub", x, _ROOT_HALF)
+    above = d.alu("lsub", x, ROOT_HALF)
     exponent = d.of_small(d.alu("llsr", above, FIELD))
     f = d.sub(d.alu("lsub", x, d.alu("land", above, ~FRACTION)), 1.0)
     s = d.mul(f, reciprocal_of_moderate(d, d.add(f, 2.0)))
-    tail = d.mul(d.add(s, s), d.polynomial(d.mul(s, s), _ARTANH))
-    result = d.fma(exponent, _LN2_HIGH, d.fma(exponent, _LN2_LOW, tail))
+    tail = d.mul(d.add(s, s), d.polynomial(d.mul(s, s), ARTANH))
+    result = d.fma(exponent, LN2_HIGH, d.fma(exponent, LN2_LOW, tail))
     zero, infinite = d.flags("land", x, EXPONENT), d.flags("lxor", x, EXPONENT)
     ends = d.alu("lor", d.keep(zero, SIGN | EXPONENT), d.keep(infinite, EXPONENT))
     return d.normal(d.alu("lor", result, ends))
@@ -186,14 +190,14 @@ def logarithm(d: Doubles, x: Row) -> Result:
 
 def sigmoid(d: Doubles, x: Row) -> Result:
     """Return 1/(1+e), or e/(1+e) for negative x, with e = exp(-|x|)."""
-    e = exp_bits(d, d.alu("dmax", d.alu("lor", x, SIGN), _LOWEST))
+    e = exp_bits(d, d.alu("dmax", d.alu("lor", x, SIGN), LOWEST))
     above = d.alu("dmax", e, d.alu("drelu", x, 1.0))
     return d.mul(above, reciprocal_of_moderate(d, d.add(e, 1.0)))
 
 
 def silu(d: Doubles, x: Row) -> Result:
     """Return ``x e^x / (1 + e^x)``: with e^(x/2) twice, which leaves the range after the result."""
-    half = d.alu("dmax", d.mul(d.alu("lor", x, SIGN), 0.5), _LOWEST)
+    half = d.alu("dmax", d.mul(d.alu("lor", x, SIGN), 0.5), LOWEST)
     e = d.normal(exp_bits(d, half))
     factor = d.alu("dmax", e, d.alu("drelu", x, 1.0))
     y = reciprocal_of_moderate(d, d.fma(e, e, 1.0))
@@ -203,33 +207,59 @@ def silu(d: Doubles, x: Row) -> Result:
 def tanh(d: Doubles, x: Row) -> Result:
     """Return m/(m+2) with m = exp(2|x|) - 1; 2^n - 1 is exact where it matters."""
     n, rest = reduced(d, d.mul(d.alu("dmin", d.magnitude(x), 20.0), 2.0))
-    power = d.alu("ladd", n, _ONE)
+    power = d.alu("ladd", n, ONE)
     m = d.fma(rest, power, d.sub(power, 1.0))
     result = d.mul(m, reciprocal_of_moderate(d, d.add(m, 2.0)))
     return d.alu("lor", result, d.alu("land", x, SIGN))
 
 
 def softplus(d: Doubles, x: Row) -> Result:
-    """Return max(x, 0) + log(1 + e) with e = exp(-|x|): 2 artanh(s/2), s = e / (1 + e/2)."""
-    e = d.normal(exp_bits(d, d.alu("dmax", d.alu("lor", x, SIGN), _LOWEST)))
+    """Return max(x, 0) + log(1 + e) with e = exp(-|x|)."""
+    e = d.normal(exp_bits(d, d.alu("dmax", d.alu("lor", x, SIGN), LOWEST)))
+    return d.add(log_of_one_more(d, e), d.alu("drelu", x, x))
+
+
+def log_of_one_more(d: Doubles, e: Operand) -> Result:
+    """Return log(1 + e) for e from 0 to 1: 2 artanh(s/2) with s = e / (1 + e/2)."""
     s = d.mul(e, reciprocal_of_moderate(d, d.fma(e, 0.5, 1.0)))
-    tail = d.mul(s, d.polynomial(d.mul(s, s), _ARTANH_OF_HALF))
-    return d.add(tail, d.alu("drelu", x, x))
+    return d.mul(s, d.polynomial(d.mul(s, s), ARTANH_OF_HALF))
 
 
 # -- activations -----------------------------------------------------------------------------------
 
 
-def _minus_one(d: Doubles, x: Operand) -> Result:
+def minus_one(d: Doubles, x: Operand) -> Result:
     """Return exp(x) - 1 for x <= 0: if exp(x) = 2^n (1 + q), it is q 2^n + (2^n - 1)."""
     n, rest = reduced(d, d.alu("dmax", d.alu("dmin", x, 0.0), -50.0))
-    power = d.alu("ladd", n, _ONE)
+    power = d.alu("ladd", n, ONE)
     return d.fma(rest, power, d.sub(power, 1.0))
 
 
 def exponential_unit(d: Doubles, x: Row, alpha: float) -> Result:
     """Return ``x`` above 0, ``alpha (exp(x) - 1)`` below."""
-    return d.add(d.mul(_minus_one(d, x), alpha), d.alu("drelu", x, x))
+    return d.add(d.mul(minus_one(d, x), alpha), d.alu("drelu", x, x))
+
+
+def scaled_unit(d: Doubles, x: Row, alpha: float, gamma: float) -> Result:
+    """Return ``gamma x`` above 0, ``gamma alpha (exp(x) - 1)`` below."""
+    return d.fma(d.alu("drelu", x, x), gamma, d.mul(minus_one(d, x), alpha * gamma))
+
+
+def stretched_unit(d: Doubles, x: Row, alpha: float) -> Result:
+    """Return ``x`` above 0, ``alpha (exp(x / alpha) - 1)`` below."""
+    below = d.mul(minus_one(d, d.mul(d.alu("dmin", x, 0.0), 1 / alpha)), alpha)
+    return d.add(below, d.alu("drelu", x, x))
+
+
+def hard_sigmoid(d: Doubles, x: Row, alpha: float, beta: float) -> Result:
+    """Return a line, cut at 0 and 1."""
+    return d.normal(d.alu("dmin", d.alu("dmax", d.fma(x, alpha, beta), 0.0), 1.0))
+
+
+def hard_swish(d: Doubles, x: Row) -> Result:
+    """Return ``x`` times a line, cut at 0 and 1."""
+    sixfold = d.alu("dmin", d.alu("dmax", d.add(x, 3.0), 0.0), 6.0)
+    return d.mul(x, d.mul(sixfold, 1.0 / 6.0))
 
 
 def round_to_even(d: Doubles, x: Row) -> Result:
@@ -242,7 +272,7 @@ def round_to_even(d: Doubles, x: Row) -> Result:
 
 def sign(d: Doubles, x: Row) -> Row:
     """Return -1, 0 or 1."""
-    one = d.alu("lor", d.alu("land", x, SIGN), _ONE)
+    one = d.alu("lor", d.alu("land", x, SIGN), ONE)
     zero = d.p.mask(d.flags("land", x, EXPONENT))
     return d.alu("land", one, d.alu("lnot", zero))
 
@@ -252,8 +282,7 @@ def of_one(function: object) -> Build:
     assert callable(function)
 
     def build(p: Program, call: Call) -> Row:
-        found = function(Doubles(p), call.inputs[0])
-        assert isinstance(found, Result)
+        found: Row = function(Doubles(p), call.inputs[0])
         return found
 
     return build

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...tolerance import FUNCTION
 from . import doubles
+from . import wide_powers as wide
 from .doubles import by_dtype, of_one
 from .elementwise_function import REALS, UNARY, Call, Function
 from .program import Operand, Program, Result, Row, neg
@@ -185,12 +186,13 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Sigmoid", by_dtype(_sigmoid, of_one(doubles.sigmoid)), UNARY, REALS, FUNCTION),
     Function("Swish", by_dtype(_silu, of_one(doubles.silu)), UNARY, REALS, FUNCTION, note="SiLU"),
     Function("Tanh", by_dtype(_tanh, of_one(doubles.tanh)), UNARY, REALS, FUNCTION),
-    Function("Erf", _erf, UNARY, error=FUNCTION),
+    Function("Erf", by_dtype(_erf, of_one(wide.error_function)), UNARY, REALS, FUNCTION),
     Function(
         "Gelu",
-        _gelu,
+        by_dtype(_gelu, wide.gelu),
         UNARY,
-        error=FUNCTION,
+        REALS,
+        FUNCTION,
         attributes=frozenset({"approximate"}),
         refuse=_known_gelu,
     ),

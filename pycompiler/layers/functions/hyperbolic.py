@@ -8,8 +8,10 @@ from __future__ import annotations
 from math import log
 
 from ...tolerance import FUNCTION
+from . import wide_inverses as wide
 from .activation import log_of_one_more
-from .elementwise_function import UNARY, Call, Function
+from .doubles import by_dtype, of_one
+from .elementwise_function import REALS, UNARY, Call, Function
 from .exponential import exp_bits
 from .logarithm import logarithm
 from .program import Program, Result, Row, neg
@@ -99,9 +101,9 @@ def _atanh(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Sinh", _sinh, UNARY, error=FUNCTION),
-    Function("Cosh", _cosh, UNARY, error=FUNCTION),
-    Function("Asinh", _asinh, UNARY, error=FUNCTION),
-    Function("Acosh", _acosh, UNARY, error=FUNCTION),
-    Function("Atanh", _atanh, UNARY, error=FUNCTION),
+    Function("Sinh", by_dtype(_sinh, of_one(wide.sinh)), UNARY, REALS, FUNCTION),
+    Function("Cosh", by_dtype(_cosh, of_one(wide.cosh)), UNARY, REALS, FUNCTION),
+    Function("Asinh", by_dtype(_asinh, of_one(wide.asinh)), UNARY, REALS, FUNCTION),
+    Function("Acosh", by_dtype(_acosh, of_one(wide.acosh)), UNARY, REALS, FUNCTION),
+    Function("Atanh", by_dtype(_atanh, of_one(wide.atanh)), UNARY, REALS, FUNCTION),
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import pi
 
 from ...tolerance import FUNCTION
-from .elementwise_function import UNARY, Call, Function
+from . import wide_inverses as wide
+from .doubles import by_dtype, of_one
+from .elementwise_function import REALS, UNARY, Call, Function
 from .program import Program, Result, Row, neg
 from .roots import quotient, square_root
 
@@ -67,7 +69,7 @@ def _acos(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Atan", _atan, UNARY, error=FUNCTION),
-    Function("Asin", _asin, UNARY, error=FUNCTION),
-    Function("Acos", _acos, UNARY, error=FUNCTION),
+    Function("Atan", by_dtype(_atan, of_one(wide.atan)), UNARY, REALS, FUNCTION),
+    Function("Asin", by_dtype(_asin, of_one(wide.asin)), UNARY, REALS, FUNCTION),
+    Function("Acos", by_dtype(_acos, of_one(wide.acos)), UNARY, REALS, FUNCTION),
 )

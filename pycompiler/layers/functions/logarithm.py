@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...tolerance import FUNCTION
 from . import doubles
+from . import wide_powers as wide
 from .convert import small_to_float
 from .doubles import by_dtype, of_one
 from .elementwise_function import BINARY, REALS, UNARY, Call, Function
@@ -103,9 +104,11 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Log", by_dtype(_log, of_one(doubles.logarithm)), UNARY, REALS, FUNCTION),
     Function(
         "Pow",
-        _pow,
+        by_dtype(_pow, wide.power),
         BINARY,
-        error=FUNCTION,
-        note="a negative base needs an integer exponent; 0 and infinity none below 2^-120 but 0",
+        REALS,
+        FUNCTION,
+        note="a negative base needs an integer exponent; 0 and infinity none below 2^-120 but 0, "
+        "or below 2^-1000 in `Double`",
     ),
 )

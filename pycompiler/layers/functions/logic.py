@@ -20,7 +20,7 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import Operand, Program, Result, Row, long, word
+from .program import ZERO, Operand, Program, Result, Row, long, word
 
 #: Bits of an integer, by the letter of its instructions.
 _BITS = {"l": 64, "i": 32}
@@ -85,8 +85,16 @@ def _magnitude(p: Program, call: Call) -> tuple[Row, Operand, str]:
 
 
 def _isinf(p: Program, call: Call) -> Row:
+    """Find infinities of both signs, or of one: that one alone equals the number with its sign."""
     magnitude, infinity, letter = _magnitude(p, call)
-    return p.mask(p.flags(f"{letter}xor", magnitude, infinity))
+    wanted = [call.attributes.get(f"detect_{name}", 1) for name in ("positive", "negative")]
+    if not any(wanted):
+        return ZERO
+    if all(wanted):
+        return p.mask(p.flags(f"{letter}xor", magnitude, infinity))
+    if not wanted[0]:
+        infinity = long(0xFFF << 52) if letter == "l" else word(0xFF800000)
+    return p.mask(p.flags(f"{letter}xor", call.inputs[0], infinity))
 
 
 def _isnan(p: Program, call: Call) -> Row:
@@ -119,6 +127,14 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
-    Function("IsInf", _isinf, UNARY, REALS, MOVE, "test"),
+    Function(
+        "IsInf",
+        _isinf,
+        UNARY,
+        REALS,
+        MOVE,
+        "test",
+        attributes=frozenset({"detect_negative", "detect_positive"}),
+    ),
     Function("IsNaN", _isnan, UNARY, REALS, MOVE, "test", note="of inputs: no operator makes one"),
 )

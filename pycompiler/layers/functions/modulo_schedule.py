@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...machine import REGISTER_FILES, Target
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
@@ -20,10 +21,10 @@ from .software_pipeline import Issue, Plan, RotatingRegisters
 BANKS = (*REGISTER_FILES, "t")
 
 _UNITS = ("alu", "mau")
-#: Longer programs do not try every interval.
-_MANY = 100
-#: The attributes that an attempt to issue an instruction may change, besides its step.
-_PORTS = ("units", "readers", "writers", "stored", "constants")
+#: Longer programs do not try every interval, but steps of a share of the shortest.
+_MANY, _COARSE = 100, 20
+#: Stands for a key that a dictionary did not have.
+_MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class _Attempt:
     stored: dict[tuple[int, str], int] = field(default_factory=dict)
     constants: dict[tuple[str, Constant], None] = field(default_factory=dict)
     banks: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    #: what changed, with the values before, so that an attempt can be taken back
+    changes: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     # -- ports ---------------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class _Attempt:
             return []
         (what, extend), *rest = wanted
         for bank in list(self._choices(what, step, extend)):
-            before = self._state()
+            before = len(self.changes)
             if bank not in _UNITS:
                 if not self._may_read(bank, what, step):
                     continue
@@ -153,20 +156,33 @@ class _Attempt:
         return None
 
     def _note_read(self, bank: str, what: Row | Flags, step: int) -> None:
-        self.readers[self._phase(bank, step)] = (what, step)
+        self._set(self.readers, self._phase(bank, step), (what, step))
         if isinstance(what, Constant):
-            self.constants[bank, what] = None
+            self._set(self.constants, (bank, what), None)
         elif isinstance(what, Result | Flags):
-            self.writers.add(self._phase(bank, self.steps[what.index]))
+            self._add(self.writers, self._phase(bank, self.steps[what.index]))
             last = self.stored.get((what.index, bank), 0)
-            self.stored[what.index, bank] = max(step, last)
+            self._set(self.stored, (what.index, bank), max(step, last))
 
-    def _state(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name).copy() for name in _PORTS)
+    def _set(self, held: dict[Any, Any], key: Any, value: Any) -> None:
+        self.changes.append((held, key, held.get(key, _MISSING)))
+        held[key] = value
 
-    def _restore(self, state: tuple[object, ...]) -> None:
-        for name, value in zip(_PORTS, state, strict=True):
-            setattr(self, name, value)
+    def _add(self, held: set[tuple[str, int]], key: tuple[str, int]) -> None:
+        if key not in held:
+            self.changes.append((held, key, _MISSING))
+            held.add(key)
+
+    def _restore(self, before: int) -> None:
+        """Take back all changes but the first ``before``."""
+        while len(self.changes) > before:
+            held, key, value = self.changes.pop()
+            if isinstance(held, set):
+                held.discard(key)
+            elif value is _MISSING:
+                del held[key]
+            else:
+                held[key] = value
 
     # -- instructions --------------------------------------------------------------------------
 
@@ -187,15 +203,15 @@ class _Attempt:
         wanted: list[tuple[Row | Flags, bool]] = [(s.row, s.extend) for s in operation.sources]
         if operation.flush is not None:
             wanted.append((operation.flush, False))
-        before = self._state()
+        before = len(self.changes)
         banks = self._read_all(wanted, step)
         last = index == self.final
         if banks is None or (last and not self._may_write(self.result_home, step)):
             self._restore(before)
             return False
         if last:
-            self.writers.add(self._phase(self.result_home, step))
-        self.units.add(self._phase(operation.unit, step))
+            self._add(self.writers, self._phase(self.result_home, step))
+        self._add(self.units, self._phase(operation.unit, step))
         self.steps[index], self.banks[index] = step, tuple(banks)
         return True
 
@@ -208,7 +224,7 @@ class _Attempt:
         source = operation.sources[number]
         if not isinstance(source.row, Result) or source.extend:
             return False
-        before, copy = self._state(), len(self.operations)
+        before, copy = len(self.changes), len(self.operations)
         renewed = replace(source, row=Result(copy))
         sources = (*operation.sources[:number], renewed, *operation.sources[number + 1 :])
         again = self.operations[source.row.index]
@@ -223,7 +239,6 @@ class _Attempt:
                 del self.steps[copy], self.banks[copy]
             self.operations.pop()
             self._restore(before)
-            before = self._state()
         return False
 
     # -- registers -----------------------------------------------------------------------------
@@ -348,7 +363,8 @@ def plan_rows(
     units = [operation.unit for operation in program.operations]
     lm = frozenset((*homes, result_home)) - set(REGISTER_FILES)
     apart = _Distances.of(target)
-    least, turn = max(units.count("alu"), units.count("mau"), 1), 1 + len(units) // _MANY
+    least = max(units.count("alu"), units.count("mau"), 1)
+    turn = 1 if len(units) <= _MANY else 1 + least // _COARSE
     for interval in range(least, most + 1, turn):
         operations, final = list(program.operations), len(program.operations) - 1
         attempt = _Attempt(

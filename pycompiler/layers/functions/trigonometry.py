@@ -13,8 +13,9 @@ from math import pi
 
 from ...machine import WORDS_PER_LONG
 from ...tolerance import FUNCTION
-from .doubles import Doubles
-from .elementwise_function import UNARY, Call, Function
+from . import wide_trigonometry as wide
+from .doubles import Doubles, by_dtype, of_one
+from .elementwise_function import REALS, UNARY, Call, Function
 from .program import Operand, Program, Result, Row, Source, single
 from .roots import quotient
 
@@ -130,6 +131,14 @@ def _sine(p: Program, x: Row, ahead: int) -> Row:
     return p.normal(p.alu("ixor", found, _half_turn(p, turns)))
 
 
+def _sin(p: Program, call: Call) -> Row:
+    return _sine(p, call.inputs[0], 0)
+
+
+def _cos(p: Program, call: Call) -> Row:
+    return _sine(p, call.inputs[0], 1)
+
+
 def _tan(p: Program, call: Call) -> Row:
     """Return the tangent, or minus its reciprocal after an odd number of quarter turns."""
     turns, sine, cosine = _both(p, call.inputs[0])
@@ -139,7 +148,7 @@ def _tan(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Sin", lambda p, call: _sine(p, call.inputs[0], 0), UNARY, error=FUNCTION),
-    Function("Cos", lambda p, call: _sine(p, call.inputs[0], 1), UNARY, error=FUNCTION),
-    Function("Tan", _tan, UNARY, error=FUNCTION),
+    Function("Sin", by_dtype(_sin, of_one(wide.sine)), UNARY, REALS, FUNCTION),
+    Function("Cos", by_dtype(_cos, of_one(wide.cosine)), UNARY, REALS, FUNCTION),
+    Function("Tan", by_dtype(_tan, of_one(wide.tangent)), UNARY, REALS, FUNCTION),
 )

@@ -21,7 +21,9 @@ from . import (
     activations,
     attention,
     convolution,
+    determinants,
     einsum,
+    fills,
     gemm,
     grid_sample,
     image_norms,
@@ -29,7 +31,9 @@ from . import (
     moves,
     norms,
     picking,
+    pool_indices,
     pooling,
+    powers,
     quantization,
     recurrent,
     resizing,
@@ -37,10 +41,11 @@ from . import (
     scans,
     scattering,
     shuffles,
+    sorting,
     spectra,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, REALS, TABLES, Writer
+from .writer import FLOATS, MOVED, NUMBERS, REALS, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,21 @@ class Composite:
 
 
 _INDICES = frozenset({"int32", "int64"})
-_LONG = "from more long words than half of LM floats only, or rows of parameters"
+_SPACED = frozenset({"float", "double", "int16", "int32", "int64"})
+#: The element types whose products only an operator on pairs has.
+_FACTORS = frozenset({"double", "int32", "int64", "uint64"})
+_SORTED = (
+    f"up to {sorting.MOST_RESULTS} results one by one, more by rank: as many comparisons as "
+    f"elements times the length of the line, up to {sorting.MOST_COMPARED:,}"
+)
+_LONG = "from more long words than half of LM numbers only, or rows of parameters"
 
 _STEP = "a step that divides its axis"
 _FITS = "along axes up to half of LM"
-_MASKED = frozenset({"float", "double", "int64", "bool"})
+_SOFTMAX = "any softmax precision is single, or double for doubles"
+_MASKED = NUMBERS | {"bool"}
+#: The element types of sums and products of neighbours.
+_ADDED = REALS | {"int32", "int64", "uint64"}
 _STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
 _UPDATES = f"up to {scattering.MOST_UPDATES} updates of a place, in their order"
 _POOLED = "windows that hold an element, along axes up to half of LM"
@@ -76,22 +91,25 @@ COMPOSITES: dict[str, Composite] = {
     "LayerNormalization": Composite(norms.layer_norm, SUM, REALS, note="one output"),
     "RMSNormalization": Composite(norms.rms_norm, SUM, REALS),
     "Conv": Composite(convolution.conv, SUM, REALS),
-    "ConvTranspose": Composite(transposed_convolution.conv_transpose, SUM),
-    "BatchNormalization": Composite(norms.batch_norm, SUM),
-    "InstanceNormalization": Composite(norms.instance_norm, SUM),
-    "MaxPool": Composite(pooling.max_pool, MOVE, note=_POOLED),
-    "AveragePool": Composite(pooling.average_pool, SUM, note=_POOLED),
+    "ConvTranspose": Composite(transposed_convolution.conv_transpose, SUM, REALS),
+    "BatchNormalization": Composite(norms.batch_norm, SUM, REALS),
+    "InstanceNormalization": Composite(norms.instance_norm, SUM, REALS),
+    "MaxPool": Composite(pooling.max_pool, MOVE, REALS, note=_POOLED),
+    "AveragePool": Composite(pooling.average_pool, SUM, REALS, note=_POOLED),
     "LpPool": Composite(pooling.lp_pool, SUM, note=_POOLED),
-    "GlobalAveragePool": Composite(pooling.global_average_pool, SUM),
-    "GlobalMaxPool": Composite(pooling.global_max_pool, MOVE),
+    "MaxUnpool": Composite(
+        pool_indices.unpool, MOVE, REALS, note="each index in its own picture; 0 for no element"
+    ),
+    "GlobalAveragePool": Composite(pooling.global_average_pool, SUM, REALS),
+    "GlobalMaxPool": Composite(pooling.global_max_pool, MOVE, REALS),
     "GlobalLpPool": Composite(pooling.global_lp_pool, SUM),
-    "GroupNormalization": Composite(image_norms.group_norm, SUM),
+    "GroupNormalization": Composite(image_norms.group_norm, SUM, REALS),
     "LRN": Composite(image_norms.local_response_norm, SUM),
-    "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM),
+    "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM, REALS),
     "PRelu": Composite(activations.prelu, ELEMENTWISE, REALS),
-    "Mish": Composite(activations.mish, FUNCTION),
-    "DepthToSpace": Composite(shuffles.depth_to_space, MOVE),
-    "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE),
+    "Mish": Composite(activations.mish, FUNCTION, REALS),
+    "DepthToSpace": Composite(shuffles.depth_to_space, MOVE, MOVED),
+    "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE, MOVED),
     "Resize": Composite(resizing.resize, SUM, note=_FITS),
     "GridSample": Composite(grid_sample.grid_sample, SUM),
     "Pad": Composite(moves.pad, MOVE, MOVED, note=f"modes other than `constant`; {_FITS}"),
@@ -99,52 +117,59 @@ COMPOSITES: dict[str, Composite] = {
     "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_STEP),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
-    "CumSum": Composite(scans.cumulative_sum, SUM, REALS | _INDICES, note=_FITS),
-    "CumProd": Composite(scans.cumulative_product, PRODUCT, REALS | _INDICES, note=_FITS),
+    "CumSum": Composite(scans.cumulative_sum, SUM, _ADDED, note=_FITS),
+    "CumProd": Composite(scans.cumulative_product, PRODUCT, _ADDED, note=_FITS),
     "ScatterElements": Composite(
         scattering.scatter_elements, SUM, scattering.SCATTERED, note=_UPDATES
     ),
     "ScatterND": Composite(scattering.scatter_nd, SUM, scattering.SCATTERED, note=_UPDATES),
     "QuantizeLinear": Composite(
-        quantization.quantize, MOVE, frozenset({"float"}), "to integers of 8 and 16 bits; no blocks"
+        quantization.quantize, MOVE, FLOATS, "to integers of 8 and 16 bits"
     ),
-    "DequantizeLinear": Composite(
-        quantization.dequantize, ELEMENTWISE, quantization.QUANTIZED, "no blocks"
-    ),
+    "DequantizeLinear": Composite(quantization.dequantize, ELEMENTWISE, quantization.QUANTIZED),
     "DynamicQuantizeLinear": Composite(
         quantization.dynamic_quantize, MOVE, frozenset({"float"}), "the scale: 2^-22"
     ),
     "MatMulInteger": Composite(quantization.matmul, MOVE, quantization.BYTES),
-    "QLinearMatMul": Composite(
-        quantization.linear_matmul, MOVE, quantization.BYTES, "one scale for each operand"
-    ),
+    "QLinearMatMul": Composite(quantization.linear_matmul, MOVE, quantization.BYTES),
     "ConvInteger": Composite(quantization.convolution, MOVE, quantization.BYTES, first=True),
-    "TopK": Composite(scans.top_k, MOVE, note="up to 32 results"),
+    "QLinearConv": Composite(
+        quantization.linear_convolution, MOVE, quantization.BYTES, "the usual scales", first=True
+    ),
+    "TopK": Composite(sorting.top_k, MOVE, NUMBERS, note=_SORTED),
     "DFT": Composite(spectra.dft, SUM, REALS, note="constant length and axis"),
     "STFT": Composite(spectra.stft, SUM, REALS, note="constant step and length"),
-    "Einsum": Composite(einsum.einsum, SUM),
+    "Det": Composite(
+        determinants.determinant, SUM, REALS, f"up to {determinants.MOST_ROWS} rows", first=True
+    ),
+    "Einsum": Composite(einsum.einsum, SUM, REALS),
+    "EyeLike": Composite(fills.eye, MOVE, MOVED),
+    "Range": Composite(fills.evenly_spaced, SUM, _SPACED, "a declared length"),
+    "Mean": Composite(norms.mean_of_several, ELEMENTWISE, REALS),
+    "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
+    "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
     "ReduceMean": Composite(norms.mean, SUM, REALS),
     "ReduceL1": Composite(norms.l1, SUM, REALS),
     "ReduceL2": Composite(norms.l2, SUM, REALS),
-    "Hardmax": Composite(scaling.hardmax, MOVE),
-    "LpNormalization": Composite(scaling.lp_normalization, SUM),
+    "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
+    "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
     "Gemm": Composite(
         gemm.gemm, SUM, REALS, note="`alpha`, `beta` other than 1, C that is no row, long sums"
     ),
     "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
-    "GatherElements": Composite(picking.gather_elements, MOVE),
-    "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="`batch_dims` 0"),
-    "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),
-    "ArgMax": Composite(picking.extreme_index, MOVE),
-    "ArgMin": Composite(picking.extreme_index, MOVE),
-    "Attention": Composite(attention.attention, SUM, note="any softmax precision is single"),
-    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, first=True),
-    "LSTM": Composite(recurrent.recurrent, SUM, note=_STEPS),
-    "GRU": Composite(recurrent.recurrent, SUM, note=_STEPS),
-    "RNN": Composite(recurrent.recurrent, SUM, note=_STEPS),
-    "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
-    "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
+    "GatherElements": Composite(picking.gather_elements, MOVE, NUMBERS),
+    "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note=_LONG),
+    "OneHot": Composite(picking.one_hot, MOVE, NUMBERS, note="constant depth"),
+    "ArgMax": Composite(picking.extreme_index, MOVE, NUMBERS),
+    "ArgMin": Composite(picking.extreme_index, MOVE, NUMBERS),
+    "Attention": Composite(attention.attention, SUM, REALS, note=_SOFTMAX),
+    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, REALS, first=True),
+    "LSTM": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
+    "GRU": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
+    "RNN": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
+    "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM, REALS),
+    "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM, REALS),
 }
 
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
+from ...graph.dtypes import numpy_dtype, onnx_elem_type
 from ..session import Array
 from .writer import Writer
 
-_FLOAT = onnx.TensorProto.FLOAT
 _LOWEST = float(np.finfo(np.float32).min)
 #: The values that the output `qk_matmul_output` may have, by `qk_matmul_output_mode`.
 _SCORES, _CAPPED, _MASKED, _SHARES = range(4)
@@ -35,10 +34,10 @@ def attention(write: Writer) -> bool:
     sizes = _Sizes(batch, heads, queries, keys=key.shape[2], groups=key.shape[1])
     scores = _scores(write, query, key, sizes)
     shown = {_SCORES: scores}
-    cap = float(write.attribute("softcap", 0.0))
+    cap = write.single("softcap", 0.0)
     if cap > 0:
-        bent = write.op("Tanh", write.op("Mul", scores, write.constant(_single(1 / cap), "cap")))
-        scores = write.op("Mul", bent, write.constant(_single(cap), "cap"))
+        bent = write.op("Tanh", write.op("Mul", scores, _number(write, 1 / cap, "cap")))
+        scores = write.op("Mul", bent, _number(write, cap, "cap"))
     shown[_CAPPED] = scores
     mask = _Mask(write, sizes, past, names[3], names[6])
     scores = mask.applied(scores)
@@ -63,7 +62,7 @@ def attention(write: Writer) -> bool:
 
 @dataclass(frozen=True)
 class _Heads:
-    """A tensor of (batch, heads, length, channels) singles."""
+    """A tensor of (batch, heads, length, channels)."""
 
     name: str
     shape: tuple[int, ...]
@@ -82,7 +81,7 @@ class _Sizes:
 def _with_heads(write: Writer, place: int) -> _Heads | None:
     """Return Q, K or V with an axis of heads; None if its channels are no whole heads."""
     shape = write.type(place).shape
-    name = _singles(write, write.node.input[place])
+    name = _plain(write, write.node.input[place])
     if len(shape) == 4:
         return _Heads(name, tuple(shape))
     heads = int(write.attribute("q_num_heads" if place == 0 else "kv_num_heads", 0))
@@ -98,7 +97,7 @@ def _behind(write: Writer, past: str, new: _Heads, present: str) -> _Heads:
     """Append keys or values to those of earlier calls; ``present`` is the result's name."""
     found = new
     if past:
-        joined = write.op("Concat", _singles(write, past), new.name, axis=2)
+        joined = write.op("Concat", _plain(write, past), new.name, axis=2)
         batch, heads, length, channels = new.shape
         found = _Heads(joined, (batch, heads, write.types[past].shape[2] + length, channels))
     if present:
@@ -111,7 +110,7 @@ def _scores(write: Writer, query: _Heads, key: _Heads, sizes: _Sizes) -> str:
     channels = query.shape[3]
     scale = write.attribute("scale", None)
     scale = channels**-0.5 if scale is None else float(scale)
-    scaled = write.op("Mul", query.name, write.constant(_single(scale), "scale"))
+    scaled = write.op("Mul", query.name, _number(write, scale, "scale"))
     rows = (sizes.batch, sizes.groups, sizes.heads // sizes.groups * sizes.queries, channels)
     turned = write.op("Transpose", key.name, perm=[0, 1, 3, 2])
     found = write.op("MatMul", write.reshape(scaled, rows), turned)
@@ -125,11 +124,11 @@ def _powers(write: Writer, scores: str, may_hide_rows: bool) -> tuple[str, str]:
     """
     largest = write.op("ReduceMax", scores, write.ints([-1]), keepdims=1)
     if may_hide_rows:
-        largest = write.op("Max", largest, write.constant(_single(_LOWEST), "lowest"))
+        largest = write.op("Max", largest, _number(write, _LOWEST, "lowest"))
     powers = write.op("Exp", write.op("Sub", scores, largest))
     total = write.op("ReduceSum", powers, write.ints([-1]), keepdims=1)
     if may_hide_rows:
-        total = write.op("Max", total, write.constant(_single(1.0), "one"))
+        total = write.op("Max", total, _number(write, 1.0, "one"))
     return powers, total
 
 
@@ -176,20 +175,21 @@ class _Mask:
         whole = seen[0]
         for other in seen[1:]:
             whole = write.op("And", whole, other)
-        return write.op("Where", whole, scores, write.constant(_single(-np.inf), "hidden"))
+        return write.op("Where", whole, scores, _number(write, -np.inf, "hidden"))
 
     def _take(self, mask: str) -> None:
         """Read `attn_mask`; keys behind its end are hidden."""
         write, shape = self._write, self._write.types[mask].shape
         missing = self._sizes.keys - shape[-1]
         if self._added:
-            self._added = _singles(write, mask)
+            self._added = _plain(write, mask)
         if missing > 0:
             self._fixed[:, shape[-1] :] = False
             amounts = write.ints([*[0] * (2 * len(shape) - 1), missing])
-            fill = _single(0.0) if self._added else np.asarray(False)
+            nothing = write.constant(np.asarray(False), "fill")
+            fill = _number(write, 0.0, "fill") if self._added else nothing
             padded = self._added or mask
-            mask = write.op("Pad", padded, amounts, write.constant(fill, "fill"))
+            mask = write.op("Pad", padded, amounts, fill)
             self._added = mask if self._added else ""
         if not self._added:
             self._seen.append(mask)
@@ -215,8 +215,8 @@ class _Mask:
 
 def rotary_embedding(write: Writer) -> bool:
     """Turn pairs of channels by an angle that depends on the place: two products each."""
-    shape, value = write.type(0).shape, _singles(write, write.node.input[0])
-    cosine, sine = (_singles(write, name) for name in write.node.input[1:3])
+    shape, value = write.type(0).shape, _plain(write, write.node.input[0])
+    cosine, sine = (_plain(write, name) for name in write.node.input[1:3])
     places = write.node.input[3] if len(write.node.input) > 3 else ""
     if len(shape) == 3:
         heads = int(write.attribute("num_heads", 0))
@@ -256,20 +256,28 @@ def rotary_embedding(write: Writer) -> bool:
     return True
 
 
-def _single(value: float) -> Array:
-    return np.asarray(value, dtype=np.float32)
+def _computed(write: Writer) -> str:
+    """Return the element type of the computation: doubles stay, all others are singles."""
+    return "double" if write.type(0).elem == "double" else "float"
 
 
-def _singles(write: Writer, name: str) -> str:
-    """Return a value as singles: short floats are cast."""
-    return name if write.types[name].elem == "float" else write.op("Cast", name, to=_FLOAT)
+def _number(write: Writer, value: float, what: str) -> str:
+    """Return the name of a constant of that type."""
+    return write.constant(np.asarray(value, numpy_dtype(_computed(write))), what)
+
+
+def _plain(write: Writer, name: str) -> str:
+    """Return a value as it is computed with: short floats are cast."""
+    elem = _computed(write)
+    if write.types[name].elem == elem:
+        return name
+    return write.op("Cast", name, to=onnx_elem_type(elem))
 
 
 def _result(write: Writer, value: str, name: str) -> None:
     """Append the copy that gives a result its name and the element type of the first input."""
     elem = write.type(0).elem
-    if elem == "float":
+    if elem == _computed(write):
         write.op("Identity", value, result=name)
     else:
-        kind = onnx.TensorProto.DataType.Value(elem.upper())
-        write.op("Cast", value, result=name, to=kind)
+        write.op("Cast", value, result=name, to=onnx_elem_type(elem))

@@ -16,7 +16,7 @@ def gemm(write: Writer) -> bool:
     So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
     Long sums over the channels and pixels of a picture become a sum of products of its pixels.
     """
-    alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
+    alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
     bias = write.node.input[2] if len(write.node.input) > 2 else ""
     columns = write.types[write.node.output[0]].shape[1]
     shape = write.types[bias].shape if bias else ()

@@ -28,7 +28,7 @@ def local_response_norm(write: Writer) -> bool:
     shape, value = write.type(0).shape, write.node.input[0]
     size = int(write.attribute("size", 1))
     alpha, beta, bias = (
-        float(write.attribute(name, default))
+        write.single(name, default)
         for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )
     before, inner = (size - 1) // 2, len(shape) - 2

@@ -66,7 +66,7 @@ def standardised(write: Writer, value: str, axes: Sequence[int], count: int) -> 
 
 def _normalised(write: Writer, value: str, axes: Sequence[int], count: int) -> str:
     variance = write.mean(write.op("Mul", value, value), axes, count)
-    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    epsilon = write.number(write.single("epsilon", 1e-5))
     deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
     return write.op("Mul", value, write.op("Reciprocal", deviation))
 
@@ -90,7 +90,7 @@ def batch_norm(write: Writer) -> bool:
         mean, variance = _batch_statistics(write, facts[2:])
     elif any(write.node.output[1:]):
         return False
-    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    epsilon = write.number(write.single("epsilon", 1e-5))
     deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
     factor = write.op("Mul", scale, write.op("Reciprocal", deviation))
     moved = write.op("Mul", write.op("Sub", value, mean), factor)
@@ -106,7 +106,7 @@ def _batch_statistics(write: Writer, running: Sequence[str]) -> tuple[str, str]:
     mean = write.mean(value, axes, count)
     moved = write.op("Sub", value, mean)
     variance = write.mean(write.op("Mul", moved, moved), axes, count)
-    kept = float(write.attribute("momentum", 0.9))
+    kept = write.single("momentum", 0.9)
     for old, new, goal in zip(running, (mean, variance), write.node.output[1:], strict=False):
         if goal:
             own = write.op("Reshape", new, write.ints([-1]))
@@ -146,6 +146,16 @@ def mean(write: Writer) -> bool:
     """Write the mean over axes."""
     axes = _reduced(write)
     return axes is not None and mean_over(write, axes, int(write.attribute("keepdims", 1)))
+
+
+def mean_of_several(write: Writer) -> bool:
+    """Write the mean of tensors as their sum, times one over their number."""
+    total, *others = write.node.input
+    for other in others:
+        total = write.op("Add", total, other)
+    share = write.number(1.0 / len(write.node.input))
+    write.op("Mul", total, share, result=write.node.output[0])
+    return True
 
 
 def l1(write: Writer) -> bool:

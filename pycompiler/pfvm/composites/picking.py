@@ -9,10 +9,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ...graph.dtypes import device_dtype
+from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ..session import Array
-from .writer import FLOATS, TABLES, Writer, axis_of
+from .writer import MOST_PLACES, NUMBERS, TABLES, Writer, axis_of
+
+_LONG = onnx.TensorProto.INT64
 
 
 def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
@@ -53,24 +55,48 @@ def gather_nd(write: Writer) -> bool:
     """Merge the axes that the index picks from, and the numbers of the index, then gather."""
     table, index = write.type(0), write.type(1)
     count, inner = index.shape[-1], len(index.shape) - 1
-    if int(write.attribute("batch_dims", 0)) or not count:
+    batches = int(write.attribute("batch_dims", 0))
+    if not count or 0 in (*table.shape, *index.shape):
         return False
+    if batches:
+        return _gathered_in_batches(write, batches)
     name, numbers = write.node.input[1], TensorType(index.elem, index.shape[:-1])
     if name in write.data and _picked_by_axes(write, table.shape, write.data[name]):
         return True
     if count == 1:
         return _gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
-    found = ""
-    for place, size in enumerate(table.shape[:count]):
+    found = _merged(write, table.shape[:count])
+    merged = TensorType(table.elem, (prod(table.shape[:count]), *table.shape[count:]))
+    value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
+    return _gathered(write, found, numbers, 0, (value, merged))
+
+
+def _merged(write: Writer, sizes: Sequence[int]) -> str:
+    """Append the numbers of the index as one number each, for an axis merged of ``sizes``."""
+    name, index = write.node.input[1], write.type(1)
+    inner, found = len(index.shape) - 1, ""
+    for place, size in enumerate(sizes):
         part = write.op("Slice", name, *(write.ints([v]) for v in (place, place + 1, inner)))
         part = write.op("Squeeze", part, write.ints([inner]))
         part = from_the_front(write, part, index.elem, size)
         if found:
             found = write.op("Mul", found, _number(write, index.elem, size))
         found = write.op("Add", found, part) if found else part
-    merged = TensorType(table.elem, (prod(table.shape[:count]), *table.shape[count:]))
+    return found
+
+
+def _gathered_in_batches(write: Writer, batches: int) -> bool:
+    """Merge the axes of the batches with those that the index picks from, and gather there."""
+    table, index = write.type(0), write.type(1)
+    outer, inner = index.shape[:batches], index.shape[batches:-1]
+    sizes, rest = table.shape[batches:][: index.shape[-1]], table.shape[batches:][index.shape[-1] :]
+    kind = helper.tensor_dtype_to_np_dtype(onnx_elem_type(index.elem))
+    own = np.arange(prod(outer), dtype=kind) * prod(sizes)
+    own = own.reshape(*outer, *[1] * len(inner))
+    found = write.op("Add", _merged(write, sizes), write.constant(own, "batch"))
+    merged = TensorType(table.elem, (prod(outer) * prod(sizes), *rest))
     value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
-    return _gathered(write, found, numbers, 0, (value, merged))
+    return _gathered(write, found, TensorType(index.elem, index.shape[:-1]), 0, (value, merged))
 
 
 def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
@@ -111,7 +137,7 @@ def _gathered(
         return True
     if table is None and axis == 0 and _looked_up(write, index, type, whole):
         return True
-    if whole.elem not in FLOATS:
+    if whole.elem not in NUMBERS:
         return False
     rank = len(shape) + inner
     after = len(shape) - axis - 1
@@ -196,18 +222,19 @@ def gather_elements(write: Writer) -> bool:
 
 def one_hot(write: Writer) -> bool:
     """Compare the index with every place."""
-    index, values = write.type(0), write.data.get(write.node.input[2])
+    index, own = write.type(0), write.node.input[0]
     depth = write.data.get(write.node.input[1])
-    if values is None or depth is None or index.elem not in ("int64", "int32"):
+    if depth is None or write.type(2).elem not in (*NUMBERS, "bool"):
         return False
+    if index.elem not in ("int64", "int32"):
+        own, index = write.op("Cast", own, to=_LONG), TensorType("int64", index.shape)
     size, rank = int(depth.reshape(-1)[0]), len(index.shape) + 1
     axis = int(write.attribute("axis", -1)) % rank
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size).reshape(wide).astype(index.elem), "places")
-    own = write.node.input[0]
     own = from_the_front(write, own, index.elem, size)
     same = write.op("Equal", unsqueezed(write, own, [axis]), places)
-    off, on = (write.constant(v, "value") for v in values.reshape(-1))
+    off, on = (write.reshape(write.cut(write.node.input[2], [0], [n], [n + 1]), []) for n in (0, 1))
     write.op("Where", same, on, off, result=write.node.output[0])
     return True
 
@@ -215,9 +242,9 @@ def one_hot(write: Writer) -> bool:
 def extreme_index(write: Writer) -> bool:
     """Find the first or last place of the extreme element; places are computed as floats."""
     shape = write.type(0).shape
-    if not shape:
-        return False
     axis = axis_of(write, 0)
+    if not shape or shape[axis] > MOST_PLACES:
+        return False
     size = shape[axis]
     reduce = "ReduceMax" if write.node.op_type == "ArgMax" else "ReduceMin"
     last = int(write.attribute("select_last_index", 0))
@@ -225,10 +252,10 @@ def extreme_index(write: Writer) -> bool:
     best = write.op(reduce, value, write.ints([axis]), keepdims=1)
     wide = [size if place == axis else 1 for place in range(len(shape))]
     places = write.constant(np.arange(size, dtype=np.float32).reshape(wide), "places")
-    nowhere = write.number(-1.0 if last else float(size))
+    nowhere = write.constant(np.asarray(-1 if last else size, np.float32), "nowhere")
     where = write.op("Where", write.op("Equal", value, best), places, nowhere)
     keep = int(write.attribute("keepdims", 1))
     nearest = "ReduceMax" if last else "ReduceMin"
     found = write.op(nearest, where, write.ints([axis]), keepdims=keep)
-    write.op("Cast", found, result=write.node.output[0], to=onnx.TensorProto.INT64)
+    write.op("Cast", found, result=write.node.output[0], to=_LONG)
     return True

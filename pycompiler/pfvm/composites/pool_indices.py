@@ -1,4 +1,4 @@
-"""MaxPool with the output of indices."""
+"""MaxPool with the output of indices, and MaxUnpool."""
 
 from __future__ import annotations
 
@@ -61,3 +61,45 @@ def _best(
         else:
             best, found = own, place
     return best, found
+
+
+#: The most places that elements are compared with.
+_MOST_COMPARED = 1 << 24
+
+
+def unpool(write: Writer) -> bool:
+    """Compare each index with all places of its picture; places that none names are 0.
+
+    Equal indices name the same maximum, so the largest of them counts.
+    """
+    batch, channels, *sizes = write.type(0).shape
+    kernel = write.attribute("kernel_shape", [])
+    strides = write.attribute("strides", [1] * len(sizes))
+    pads = write.attribute("pads", [0] * (2 * len(sizes)))
+    ends = zip(pads[: len(sizes)], pads[len(sizes) :], strict=True)
+    whole = [
+        (size - 1) * stride - sum(end) + taps
+        for size, stride, taps, end in zip(sizes, strides, kernel, ends, strict=True)
+    ]
+    pictures, count, places = batch * channels, prod(sizes), prod(whole)
+    result = write.types[write.node.output[0]].shape
+    small = any(own < made for own, made in zip(result[2:], whole, strict=True))
+    if 0 in result or pictures * places >= 1 << 31 or pictures * count * places > _MOST_COMPARED:
+        return False
+    if small or min(whole) < 1:
+        return False
+    index = write.op("Cast", write.node.input[1], to=onnx.TensorProto.INT32)
+    index = write.reshape(index, [pictures, count, 1])
+    first = (np.arange(pictures, dtype=np.int32) * places)[:, None, None]
+    index = write.op("Sub", index, write.constant(first, "first"))
+    along = write.constant(np.arange(places, dtype=np.int32)[None, None], "places")
+    lowest = write.number(-np.inf)
+    value = write.reshape(write.node.input[0], [pictures, count, 1])
+    found = write.op("Where", write.op("Equal", index, along), value, lowest)
+    found = write.op("ReduceMax", found, write.ints([1]), keepdims=0)
+    found = write.op("Where", write.op("Equal", found, lowest), write.number(0.0), found)
+    found = write.reshape(found, [batch, channels, *whole])
+    behind = [(0, own - made) for own, made in zip(result[2:], whole, strict=True)]
+    found = write.padded(found, range(2, len(result)), behind)
+    write.op("Identity", found, result=write.node.output[0])
+    return True

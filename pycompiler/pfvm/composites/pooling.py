@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import numpy as np
 from onnx import helper
 
 from ..windows import HOST, AxisWindow, windows_of
@@ -15,6 +16,8 @@ from .tile_choice import best_tiles
 from .tiles import Axis, Tiling, split
 from .writer import Writer
 
+#: The element type whose means are written as sums of taps.
+_WIDE = "double"
 #: Operators without negative results, and operators that keep the signs of their first input.
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Softmax", "Softplus")
 _KEEP_SIGNS = ("MaxPool", "AveragePool", "Identity", "Dropout", "Reshape", "Transpose")
@@ -74,7 +77,7 @@ def global_lp_pool(write: Writer) -> bool:
 
 def _powers(write: Writer) -> tuple[str, Callable[[str], tuple[str, ...]]]:
     """Append the powers of the magnitudes; also return the operator that takes the root."""
-    value, power = write.node.input[0], float(write.attribute("p", 2))
+    value, power = write.node.input[0], write.single("p", 2)
     if power == 2:
         return write.op("Mul", value, value), lambda total: ("Sqrt", total)
     value = write.op("Abs", value)
@@ -148,7 +151,7 @@ def _tiles(
 ) -> list[tuple[Axis, Tiling]] | None:
     """Return tiles of the axes; None if there are none, or zeros in their halo would be wrong."""
     shape = write.types[value].shape if value in write.types else ()
-    if write.target is None or not shape:
+    if write.target is None or not shape or write.type(0).elem == _WIDE:
         return None
     axes = [
         Axis(w.size, w.kernel, w.stride, w.dilation, w.before, max(w.after, w.reach))
@@ -215,6 +218,8 @@ def _along(
 ) -> str:
     """Append the pool along spatial axis ``axis`` only."""
     rank, window = len(windows), windows[axis]
+    if op == "AveragePool" and write.type(0).elem == _WIDE:
+        return _mean_of_taps(write, value, axis + 2, rank + 2, window, result)
 
     def alone(own: int, other: int) -> list[int]:
         return [own if place == axis else other for place in range(rank)]
@@ -231,6 +236,25 @@ def _along(
     if op == "AveragePool" and window.padding_counts:
         facts["count_include_pad"] = 1
     return write.op(op, value, result=result, **facts)
+
+
+def _mean_of_taps(
+    write: Writer, value: str, axis: int, rank: int, window: AxisWindow, result: str | None
+) -> str:
+    """Append the sum of the taps, times one over their number: the layer of means has singles."""
+    wide = [-1 if place == axis else 1 for place in range(rank)]
+    total, zero = "", write.number(0.0)
+    for tap in range(window.kernel):
+        places = window.taps[:, tap]
+        if (places < 0).all():
+            continue
+        own = write.pick(value, axis, np.maximum(places, 0))
+        if (places < 0).any():
+            inside = write.constant((places >= 0).reshape(wide), "inside")
+            own = write.op("Where", inside, own, zero)
+        total = write.op("Add", total, own) if total else own
+    shares = 1 / np.asarray(window.counts, np.float64)
+    return write.op("Mul", total, write.own(shares.reshape(wide), "shares"), result=result)
 
 
 def _in_blocks(window: AxisWindow) -> bool:

@@ -6,6 +6,7 @@ rounded to integers are quotients of doubles, rounded to singles: these are the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -23,6 +24,8 @@ _FLOAT, _DOUBLE, _INT = (
 #: The element types of what is dequantised.
 QUANTIZED = SMALL | {"int32"}
 BYTES = frozenset({"int8", "uint8"})
+#: The element types of scales.
+_SCALES = frozenset({"float", "float16", "bfloat16"})
 #: The largest difference of two bytes, and the largest integer below which all are singles.
 _WIDEST, _EXACT = 255, 1 << 24
 
@@ -38,14 +41,30 @@ def _input(write: Writer, index: int) -> str:
 
 
 def _along(write: Writer, name: str) -> str | None:
-    """Append a scale or a zero point so that it broadcasts; None for blocks."""
+    """Append a scale or a zero point so that it broadcasts; None for other shapes."""
     shape, whole = write.types[name].shape, write.type(0).shape
     if prod(shape) == 1:
         return write.reshape(name, [])
     axis = int(write.attribute("axis", 1)) % max(1, len(whole))
-    if len(shape) != 1 or int(write.attribute("block_size", 0)):
+    block = int(write.attribute("block_size", 0))
+    if block:
+        return _blocks(write, name, axis, block)
+    if len(shape) != 1:
         return None
     return write.reshape(name, [-1 if at == axis else 1 for at in range(len(whole))])
+
+
+def _blocks(write: Writer, name: str, axis: int, block: int) -> str | None:
+    """Append the factors of blocks once for each element; the last block may be short."""
+    shape, whole = write.types[name].shape, write.type(0).shape
+    if len(shape) != len(whole) or shape[axis] * block < whole[axis]:
+        return None
+    apart = [*shape[: axis + 1], 1, *shape[axis + 1 :]]
+    wide = [*shape[: axis + 1], block, *shape[axis + 1 :]]
+    value = write.op("Expand", write.reshape(name, apart), write.ints(wide))
+    long = [*shape[:axis], shape[axis] * block, *shape[axis + 1 :]]
+    value = write.reshape(value, long)
+    return write.cut(value, [axis], [0], [whole[axis]]) if long[axis] > whole[axis] else value
 
 
 def _rounded(write: Writer, value: str, zero: str, elem: str, goal: str) -> None:
@@ -63,7 +82,9 @@ def quantize(write: Writer) -> bool:
     goal = write.node.output[0]
     elem, scale, zero = write.types[goal].elem, _input(write, 1), _input(write, 2)
     factor = _along(write, scale)
-    if elem not in SMALL or write.types[scale].elem != "float" or factor is None:
+    if elem not in SMALL or write.types[scale].elem not in _SCALES or factor is None:
+        return False
+    if int(write.attribute("precision", 0)) not in (0, _FLOAT):
         return False
     if zero:
         zero = _along(write, zero) or ""
@@ -75,10 +96,14 @@ def dequantize(write: Writer) -> bool:
     """Subtract the zero point, multiply by the scale."""
     goal, scale, zero = write.node.output[0], _input(write, 1), _input(write, 2)
     factor = _along(write, scale)
-    if factor is None or {write.types[scale].elem, write.types[goal].elem} != {"float"}:
+    if factor is None or {write.types[scale].elem, write.types[goal].elem} - _SCALES:
         return False
     value = _centred(write, write.node.input[0], _along(write, zero) if zero else None)
-    write.op("Mul", write.op("Cast", value, to=_FLOAT), factor, result=goal)
+    value = write.op("Cast", value, to=_FLOAT)
+    if write.types[scale].elem != "float":
+        factor = write.op("Cast", factor, to=_FLOAT)
+    value = write.op("Mul", value, factor)
+    write.op("Cast", value, result=goal, to=onnx_elem_type(write.types[goal].elem))
     return True
 
 
@@ -146,41 +171,91 @@ def linear_matmul(write: Writer) -> bool:
     """Multiply, scale the product, and quantise it."""
     one, one_scale, _, other, other_scale, _, scale, zero = write.node.input
     names = (one_scale, other_scale, scale)
-    plain = all(prod(write.types[name].shape) == 1 for name in (*names, zero))
-    goal = write.node.output[0]
-    if not plain or {write.types[name].elem for name in names} != {"float"}:
+    shown = [
+        _scale_of(write, name, rows) for name, rows in zip(names, (True, False, True), strict=True)
+    ]
+    if None in shown or prod(write.types[scale].shape) * prod(write.types[zero].shape) != 1:
+        return False
+    if {write.types[name].elem for name in names} - _SCALES:
         return False
     zeros = [_zero_of(write, 2, rows=True), _zero_of(write, 5, rows=False)]
     if None in zeros or {write.types[name].elem for name in (one, other)} - BYTES:
         return False
     a, b = (_centred(write, name, at) for name, at in zip((one, other), zeros, strict=True))
     found = _product(write, a, b, write.type(0).shape[-1], None, _FLOAT)
-    factors = [write.reshape(name, []) for name in names]
+    factors = [write.op("Cast", name or "", to=_FLOAT) for name in shown]
+    _requantized(write, found, factors, zero)
+    return True
+
+
+def _scale_of(write: Writer, name: str, rows: bool) -> str | None:
+    """Append a scale of a matrix: one, or one for each row or column; None for other forms."""
+    shape = write.types[name].shape
+    if prod(shape) == 1:
+        return write.reshape(name, [])
+    if len(shape) != 1:
+        return name if rows == (shape[-1] == 1) else None
+    return write.reshape(name, [-1, 1] if rows else [1, -1])
+
+
+def _requantized(write: Writer, found: str, factors: Sequence[str], zero: str) -> None:
+    """Append exact sums times the first two factors over the third, as small integers."""
+    goal = write.node.output[0]
     factor = quotient(write, write.op("Mul", *factors[:2]), factors[2])
     found = write.op("Mul", found, factor)
     _rounded(write, found, write.reshape(zero, []), write.types[goal].elem, goal)
-    return True
 
 
 def convolution(write: Writer) -> bool:
     """Subtract the zero points and convolve; padding is the zero point, so it becomes 0."""
-    zeros = [_input(write, 2), _input(write, 3)]
-    for at, name in enumerate(zeros):
+    found = _convolved(write, (0, 1), (2, 3))
+    if found is None:
+        return False
+    write.op("Cast", found, result=write.node.output[0], to=_INT)
+    return True
+
+
+def _convolved(write: Writer, values: tuple[int, int], zeros: tuple[int, int]) -> str | None:
+    """Append the exact convolution of the operands at these places; None for other forms."""
+    names = [_input(write, place) for place in zeros]
+    weights = write.type(values[1]).shape
+    for at, name in enumerate(names):
         shape = write.types[name].shape if name else ()
         if prod(shape) == 1:
-            zeros[at] = write.reshape(name, []) if name else ""
+            names[at] = write.reshape(name, []) if name else ""
         elif at and len(shape) == 1:
-            ones = [1] * (len(write.type(1).shape) - 1)
-            zeros[at] = write.reshape(name, [-1, *ones])
+            names[at] = write.reshape(name, [-1, *[1] * (len(weights) - 1)])
         else:
-            return False
-    terms = prod(write.type(1).shape[1:])
-    kind = _FLOAT if terms * _WIDEST * _WIDEST < _EXACT else _DOUBLE
+            return None
+    kind = _FLOAT if prod(weights[1:]) * _WIDEST * _WIDEST < _EXACT else _DOUBLE
     parts = (
-        write.op("Cast", _centred(write, write.node.input[at], zeros[at]), to=kind)
-        for at in range(2)
+        write.op("Cast", _centred(write, write.node.input[place], name), to=kind)
+        for place, name in zip(values, names, strict=True)
     )
     facts = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}
-    found = write.op("Conv", *parts, **facts)
-    write.op("Cast", found, result=write.node.output[0], to=_INT)
+    return write.op("Conv", *parts, **facts)
+
+
+def linear_convolution(write: Writer) -> bool:
+    """Convolve, add the bias, scale the sums, and quantise them."""
+    names = {place: _input(write, place) for place in (1, 4, 6)}
+    weights, scale = write.type(3).shape, write.types[names[4]].shape
+    plain = all(prod(write.types[_input(write, at)].shape) == 1 for at in (1, 6, 7))
+    if not plain or (prod(scale) != 1 and scale != (weights[0],)):
+        return False
+    if {write.type(0).elem, write.type(3).elem} - BYTES:
+        return False
+    found = _convolved(write, (0, 3), (2, 5))
+    if found is None:
+        return False
+    wide = [1, -1, *[1] * (len(weights) - 2)]
+    bias = _input(write, 8)
+    if bias:
+        found = write.op("Cast", found, to=_INT)
+        found = write.op("Add", found, write.reshape(bias, wide))
+    found = write.op("Cast", found, to=_FLOAT)
+    factors = [write.reshape(name, wide if place == 4 else []) for place, name in names.items()]
+    if prod(scale) == 1:
+        factors[1] = write.reshape(names[4], [])
+    _requantized(write, found, factors, _input(write, 7))
     return True

@@ -163,7 +163,7 @@ def _linear(write: Writer, axis: _Axis, at: Array) -> _Taps:
 def _cubic(write: Writer, axis: _Axis, at: Array) -> _Taps:
     low = np.floor(at).astype(np.int64)
     places = low[:, None] + np.arange(-1, 3)
-    a = float(write.attribute("cubic_coeff_a", -0.75))
+    a = write.single("cubic_coeff_a", -0.75)
     weights = _cubic_weight(at[:, None].astype(np.float64) - places, a)
     return _inside(write, axis, _Taps(places, weights))
 
@@ -193,7 +193,7 @@ def _antialiased(write: Writer, axis: _Axis, mode: str) -> _Taps:
         int(np.ceil(2 * reach)) + 1
     )
     distance = (places + 0.5 - centre[:, None]) / stretch
-    a = float(write.attribute("cubic_coeff_a", -0.75))
+    a = write.single("cubic_coeff_a", -0.75)
     weights = (
         np.maximum(0, 1 - np.abs(distance)) if mode == "linear" else _cubic_weight(distance, a)
     )
@@ -227,5 +227,5 @@ def _extrapolated(write: Writer, value: str, outside: Sequence[tuple[_Axis, Arra
     mask = np.zeros((1,) * rank, dtype=bool)
     for axis, own in outside:
         mask = mask | own.reshape([-1 if place == axis.number else 1 for place in range(rank)])
-    filler = write.number(float(write.attribute("extrapolation_value", 0.0)))
+    filler = write.number(write.single("extrapolation_value", 0.0))
     return write.op("Where", write.constant(mask, "outside"), filler, value)

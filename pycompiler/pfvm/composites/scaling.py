@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .writer import Writer, axis_of
+from .writer import MOST_PLACES, Writer, axis_of
 
 
 def hardmax(write: Writer) -> bool:
     """Write 1 at the first of the largest elements, and 0 elsewhere."""
     shape = write.type(0).shape
-    if not shape:
-        return False
     axis = axis_of(write, -1)
+    if not shape or shape[axis] > MOST_PLACES:
+        return False
     value = write.node.input[0]
     wide = [shape[axis] if place == axis else 1 for place in range(len(shape))]
     places = write.constant(np.arange(shape[axis], dtype=np.float32).reshape(wide), "places")

@@ -1,14 +1,8 @@
-"""CumSum, CumProd and TopK: results depend on the elements before, or on the largest."""
+"""CumSum, CumProd and ReduceProd: products and sums of neighbours, twice as many in each step."""
 
 from __future__ import annotations
 
-import numpy as np
-import onnx
-
-from .writer import Writer, axis_of
-
-#: The most results of a TopK, which takes one pass for each.
-_MOST_RESULTS = 32
+from .writer import Writer
 
 
 def cumulative_sum(write: Writer) -> bool:
@@ -52,34 +46,28 @@ def _cumulative(write: Writer, join: str, neutral: int) -> bool:
     return True
 
 
-def top_k(write: Writer) -> bool:
-    """Take the largest element and its first place, and leave it out, once for each result."""
-    given, shape = write.data.get(write.node.input[1]), write.type(0).shape
-    if given is None or not shape:
+def product(write: Writer) -> bool:
+    """Multiply the first half by the second, until one factor is left on each axis."""
+    shape = list(write.type(0).shape)
+    name = write.node.input[1] if len(write.node.input) > 1 else ""
+    if name and name not in write.data:
         return False
-    count, axis = int(given.reshape(-1)[0]), axis_of(write, -1)
-    if not 0 < count <= _MOST_RESULTS:
-        return False
-    size, largest = shape[axis], bool(write.attribute("largest", 1))
-    reduce, lost = ("ReduceMax", -np.inf) if largest else ("ReduceMin", np.inf)
-    wide = [size if place == axis else 1 for place in range(len(shape))]
-    places = write.constant(np.arange(size, dtype=np.float32).reshape(wide), "places")
-    value, nowhere, along = write.node.input[0], write.number(float(size)), write.ints([axis])
-    values, indices = [], []
-    for number in range(count):
-        best = write.op(reduce, value, along, keepdims=1)
-        where = write.op("Where", write.op("Equal", value, best), places, nowhere)
-        place = write.op("ReduceMin", where, along, keepdims=1)
-        values.append(best)
-        indices.append(place)
-        if number + 1 < count:
-            taken = write.op("Equal", places, place)
-            value = write.op("Where", taken, write.number(lost), value)
-            places = write.op("Where", taken, nowhere, places)
-    goals = (*write.node.output, "")[:2]
-    if goals[0]:
-        write.op("Concat", *values, result=goals[0], axis=axis)
-    if goals[1]:
-        found = write.op("Concat", *indices, axis=axis)
-        write.op("Cast", found, result=goals[1], to=onnx.TensorProto.INT64)
+    axes = [int(axis) % len(shape) for axis in write.data[name].reshape(-1)] if name else []
+    if not axes and not int(write.attribute("noop_with_empty_axes", 0)):
+        axes = list(range(len(shape)))
+    value = write.node.input[0]
+    for axis in axes:
+        size = shape[axis]
+        while size > 1:
+            half = size // 2
+            one, other = (write.cut(value, [axis], [start], [start + half]) for start in (0, half))
+            found = write.op("Mul", one, other)
+            if size % 2:
+                rest = write.cut(value, [axis], [size - 1], [size])
+                found = write.op("Concat", found, rest, axis=axis)
+            value, size = found, half + size % 2
+        shape[axis] = 1
+    if not int(write.attribute("keepdims", 1)):
+        shape = [size for axis, size in enumerate(shape) if axis not in axes]
+    write.op("Identity", write.reshape(value, shape), result=write.node.output[0])
     return True

@@ -26,6 +26,10 @@ MOVED = FLOATS | SMALL | {"double", "bool", "int32", "int64", "uint32", "uint64"
 REALS = FLOATS | {"double"}
 #: Element types of tables.
 TABLES = MOVED
+#: The element types whose elements the device compares, chooses and adds.
+NUMBERS = REALS | SMALL | {"int32", "int64", "uint64"}
+#: Places up to this one are exact as singles.
+MOST_PLACES = 1 << 24
 
 _VIEWS = ("Reshape", "Flatten")
 
@@ -69,6 +73,10 @@ class Writer:
             if found.name == name:
                 return helper.get_attribute_value(found)
         return default
+
+    def single(self, name: str, default: float) -> float:
+        """Return an attribute in floating point, which ONNX keeps as a single."""
+        return float(np.float32(self.attribute(name, default)))
 
     def viewed(self, name: str) -> str:
         """Return what a value is a Reshape or Flatten of; empty if it is none."""

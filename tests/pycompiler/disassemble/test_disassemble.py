@@ -215,7 +215,7 @@ def test_bench_prints_times_by_node_and_by_kind(inference: Path, tmp_path: Path)
 
 
 def test_what_the_host_runs_is_listed_and_not_timed(tmp_path: Path) -> None:
-    model = model_of([("Det", ["x"], "d"), ("Relu", ["d"], "y")], {"x": (4, 3, 3)}, ["y"])
+    model = model_of([("Det", ["x"], "d"), ("Relu", ["d"], "y")], {"x": (4, 33, 33)}, ["y"])
     with pytest.warns(Warning, match="Det"):
         build(lambda: model, "emu2:mini", Board(load_target("mini")), {}, tmp_path / "in")
     done = CliRunner().invoke(commands, ["disassemble", str(tmp_path / "in")])

@@ -14,6 +14,7 @@ from torch import nn
 from pycompiler.frontend.gradient_rules import Counter, counted
 from pycompiler.frontend.gradient_rules.random import normal, uniform
 from pycompiler.mlsdk import MNCoreSGD
+from pycompiler.pfvm.random_numbers import first_call
 
 Tensors = dict[str, torch.Tensor]
 #: Deviations of a mean of independent numbers that one draw in a million exceeds.
@@ -181,3 +182,19 @@ def test_normal_numbers_on_the_device(tmp_path: Path) -> None:
     assert abs(float(first["flat"].cpu().mean()) - 1.0) < MOST * 4 / sqrt(12 * 1200)
     assert -1 <= float(first["flat"].cpu().min()) < float(first["flat"].cpu().max()) < 3
     assert not torch.equal(first["first"].cpu(), results["emu2:mini"][1]["first"].cpu())
+
+
+def test_neighbouring_seeds_have_other_numbers(tmp_path: Path) -> None:
+    """The second call with a seed must not be the first call with the next one."""
+    calls = []
+    for seed in (5, 6):
+        torch.manual_seed(seed)
+        compiled = context("pfvm:cpu").compile(
+            lambda d: {"y": torch.rand_like(d["x"])}, {"x": torch.ones(40)}, tmp_path / str(seed)
+        )
+        calls.append([compiled({"x": torch.ones(40)})["y"].cpu() for _ in range(2)])
+    (_, second), (first, _) = calls
+    assert (second == first).sum() <= 1
+    apart = [abs(first_call(seed) - first_call(seed + 1)) for seed in (*range(300), 2**32 - 1)]
+    assert min(apart) > 1000
+    assert first_call(3) != first_call(3 + 2**32)
