@@ -118,8 +118,8 @@ def _facts_of(lines: Sequence[Line], target: Target) -> _Facts | None:
         if any(_of(masks, one) for i in line.instructions for one in i.sources):
             return None
         for instruction in line.instructions:
-            for operand in _masks_read(instruction):
-                register = _entry(operand, target)
+            for mask_read in _masks_read(instruction):
+                register = _entry(mask_read, target)
                 if register not in current:
                     return None
                 mask = current[register]

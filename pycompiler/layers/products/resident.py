@@ -32,6 +32,7 @@ from .pipelined import pipelined, product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails, tail_steps
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
+from .turns import together_ahead, turns_of
 
 #: Ways to write the code beside the own one: one block of columns after the other, or one bank
 #: filled at a time.
@@ -344,10 +345,11 @@ def _tiles(
     order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
     banks, registers = cycle(target.banks), vector_registers(kind, target)
     ahead = min(_AHEAD, len(registers) // len(groups)) if together > 1 else 1
-    for several in _ahead(list(_turns(order, work, kind, together)), work, kind, ahead):
+    turns = list(turns_of(order, work.sums, kind, together))
+    for several in together_ahead(turns, work.sums, kind, ahead):
         lines: list[Pair] = []
         copies: list[Step] = []
-        banked = [[(turn, next(banks)) for turn in turns] for turns in several]
+        banked = [[(turn, next(banks)) for turn in own] for own in several]
         early = 0
         for number, own in enumerate(banked):
             for turn, bank in own:
@@ -366,49 +368,3 @@ def _tiles(
         else:
             yield from tails.lines(lines, count)
         yield from copies
-
-
-def _ahead(
-    turns: Sequence[Sequence[tuple[int, int]]], work: _Work, kind: Precision, most: int
-) -> Iterator[Sequence[Sequence[tuple[int, int]]]]:
-    """Yield up to ``most`` successive turns whose vectors are converted together.
-
-    All tiles of such a turn meet the same vectors, which stay in registers until their turn. So the
-    memory of the vectors has long pauses, in which the next operands arrive.
-    """
-    made: list[Sequence[tuple[int, int]]] = []
-    for turn in turns:
-        (first, _), *others = turn
-        same = all(number == first for number, _ in others)
-        alone = not others or not same or work.sums[first][3] < kind.block
-        if made and (alone or len(made) >= most):
-            yield made
-            made = []
-        made.append(turn)
-        if alone:
-            yield made
-            made = []
-    if made:
-        yield made
-
-
-def _turns(
-    order: Sequence[tuple[int, int]], work: _Work, kind: Precision, banks: int
-) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield the tiles of the matrix that are written one behind the other, each to its bank.
-
-    After them come the vectors of all of them. So the memories of both operands have pauses that
-    are long enough for a write, and downloads of the next operands come at the same time.
-    """
-    made: list[tuple[int, int]] = []
-    for turn in order:
-        whole = work.sums[turn[0]][3] == kind.block
-        if made and (not whole or len(made) == banks):
-            yield made
-            made = []
-        made.append(turn)
-        if not whole:
-            yield made
-            made = []
-    if made:
-        yield made
