@@ -6,6 +6,7 @@ On one page, all blocks share a folder and run in order:
 * ``console``: each line after ``$ `` is a command, and the lines after it are its output, with
   ``...`` for any text. Without such lines the output is not compared. A command whose shown
   output has an ``error[``, or a finding of a sanitized run, must fail; the others must succeed.
+* ``text output``: what the ``python`` block before it prints, with ``...`` for any text.
 * ``text NAME``: the text is written to the file NAME.
 
 Other blocks are for reading only.
@@ -33,6 +34,7 @@ COMMANDS = {
 }
 
 Block = tuple[str, str, str]
+OUTPUT = ("text", "output")
 
 
 def pages() -> dict[str, list[Block]]:
@@ -74,8 +76,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_page(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
+    printed = ""
     for language, name, text in PAGES[page]:
-        if language == "text":
+        if (language, name) == OUTPUT:
+            assert pattern(text).fullmatch(tidy(printed)), printed
+        elif language == "text":
             (folder / name).write_text(text)
         elif language == "python":
             printed, code = said([sys.executable, "-c", text], folder, environment)
@@ -140,6 +145,9 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/tutorial/model.md",
     }
     assert set(PAGES) == wanted
+    for blocks in PAGES.values():
+        kinds = [block[:2] for block in blocks]
+        assert all(kinds[at - 1][0] == "python" for at, kind in enumerate(kinds) if kind == OUTPUT)
     tutorials = [page for page in PAGES if "tutorial" in page]
     assert all(sum(kind == "console" for kind, _, _ in PAGES[page]) >= 3 for page in tutorials)
 

@@ -16,6 +16,7 @@ from .addressed_lines import Lines, Ready, Shelf
 from .clock import Clock
 from .download_order import by_first_read, downloads_before
 from .hazards import Access, Accesses, Tracker
+from .kept_masks import with_kept_masks
 from .move_costs import MoveCosts
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY, Shifted
@@ -103,7 +104,8 @@ def prepare(
         alone = fragment.loose or kind is not Kind.OTHER
         return replace(fragment, packed=True) if alone else fragment
 
-    ready = [shelf.of(own(fragment, kind)) for fragment, kind in zip(fragments, kinds, strict=True)]
+    kept = with_kept_masks([own(*each) for each in zip(fragments, kinds, strict=True)], target)
+    ready = [shelf.of(fragment) for fragment in kept]
     units: list[list[Unit]] = []
     for owner, lines in enumerate(ready):
         found = _units(owner, lines.lines)

@@ -18,7 +18,6 @@ from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of, way_of
 from ..fragment import (
     Forward,
-    Instruction,
     Line,
     MatrixOperand,
     Operand,
@@ -29,13 +28,17 @@ from ..fragment import (
 from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
+from .pipelined import pipelined, product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails, tail_steps
-from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, uses, vector_operand
+from .tiles import Pair, tile_pairs, tile_steps, vector_operand
+from .turns import together_ahead, turns_of
 
 #: Ways to write the code beside the own one: one block of columns after the other, or one bank
 #: filled at a time.
 COLUMNS, ONE_BANK = "columns", "one_bank"
+#: Groups of the contracted axis whose vectors are converted together.
+_AHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -170,18 +173,41 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     """Estimate the steps."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
-    per_tile *= -(-len(work.vectors) // _most_vectors(kind, target))
-    vectors = -(-len(work.vectors) // target.cycles)
-    blocks = len(work.sums) * (per_tile + len(kind.suffixes) * vectors)
+    most, steps = _most_vectors(kind, target), 0
+    whole, rest = divmod(len(work.vectors), most)
+    for times, count in ((whole, most), (1, rest)):
+        if not times or not count:
+            continue
+        each = _blocks_together(work, count, most, target, way_of(node))
+        groups, left = divmod(len(work.tiles), each)
+        vectors = -(-count // target.cycles)
+        own = groups * _block_steps(kind, each, per_tile, vectors, target)
+        own += _block_steps(kind, left, per_tile, vectors, target)
+        steps += times * len(work.sums) * own
     if work.sums[-1][3] < kind.block and kind.words >= WORDS_PER_LONG:
+        vectors = -(-len(work.vectors) // target.cycles)
         more = [tail_steps(kind, graph.values[name].dtype) - 1 for name in node.inputs[:2]]
         last = vectors * more[0] + -(-kind.rows // target.cycles) * more[1]
-        blocks += roles_of(node, graph).taps * last
-    steps = len(work.batches) * len(work.tiles) * blocks
+        steps += len(work.tiles) * roles_of(node, graph).taps * last
+    steps *= len(work.batches)
     if not _sums_l1bs(node, graph):
         return steps
     rows = len(work.batches) * len(work.tiles) * len(work.vectors) * work.width // WORDS_PER_LONG
     return steps + sum_steps(rows, target, added=bias_of(node) is not None)
+
+
+def _block_steps(kind: Precision, tiles: int, per_tile: int, vectors: int, target: Target) -> int:
+    """Estimate the steps of one block of the contracted axis for some blocks of rows.
+
+    The ALU converts rows and vectors, the MAU multiplies. Two blocks of rows in two banks share the
+    vectors that the registers have room for.
+    """
+    multiplied = len(kind.suffixes) * tiles * vectors
+    kept = min(vectors, len(vector_registers(kind, target)))
+    # With an odd number of blocks, one of them shares a pair with the next block of the axis.
+    pairs = tiles // 2 if len(target.banks) > 1 else 0
+    converted = tiles * per_tile + multiplied - pairs * kept
+    return max(converted, multiplied)
 
 
 def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
@@ -245,13 +271,18 @@ def _together(
     Then its words are read in the order of their addresses, in which downloads bring them. So those
     of the next matrix may take their places one after the other.
     """
+    count = _blocks_together(work, vectors, most, target, way)
+    for start in range(0, len(work.tiles), count):
+        yield work.tiles[start : start + count]
+
+
+def _blocks_together(work: _Work, vectors: int, most: int, target: Target, way: str) -> int:
+    """Return how many blocks of rows are worked on together."""
     blocks = [tile[0] for tile in work.tiles]
     sums = [one[1] for one in work.sums]
     inner = len(blocks) > 1 < len(sums) and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]
     inner = inner and way != COLUMNS
-    count = most // -(-vectors // target.cycles * target.cycles) if inner else 1
-    for start in range(0, len(work.tiles), count):
-        yield work.tiles[start : start + count]
+    return max(1, most // -(-vectors // target.cycles * target.cycles)) if inner else 1
 
 
 def _tiles(
@@ -312,61 +343,28 @@ def _tiles(
             yield vector_operand(kind, one, words, word), made
 
     order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
-    banks = cycle(target.banks)
-    for turns in _turns(order, work, kind, together):
+    banks, registers = cycle(target.banks), vector_registers(kind, target)
+    ahead = min(_AHEAD, len(registers) // len(groups)) if together > 1 else 1
+    turns = list(turns_of(order, work.sums, kind, together))
+    for several in together_ahead(turns, work.sums, kind, ahead):
         lines: list[Pair] = []
         copies: list[Step] = []
-        banked = [(turn, next(banks)) for turn in turns]
-        for turn, bank in banked:
-            lines += fill(*turn, bank)
-        for turn, bank in banked:
-            lines += multiply(*turn, bank, copies)
-        count = work.sums[turns[0][0]][3]
-        yield from pipelined(lines, kind) if count == kind.block else tails.lines(lines, count)
+        banked = [[(turn, next(banks)) for turn in own] for own in several]
+        early = 0
+        for number, own in enumerate(banked):
+            for turn, bank in own:
+                lines += fill(*turn, bank)
+            early = early or len(lines) + len(groups)
+            for turn, bank in own:
+                lines += multiply(*turn, bank, copies)
+            if number:
+                # The ALU converts the vectors of all turns behind one another.
+                alone = [(source, ()) for source, _ in lines[-len(groups) :]]
+                lines[early:early] = alone
+                early += len(alone)
+        count = work.sums[several[0][0][0]][3]
+        if count == kind.block:
+            yield from pipelined(lines, kind, registers)
+        else:
+            yield from tails.lines(lines, count)
         yield from copies
-
-
-def _turns(
-    order: Sequence[tuple[int, int]], work: _Work, kind: Precision, banks: int
-) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield the tiles of the matrix that are written one behind the other, each to its bank.
-
-    After them come the vectors of all of them. So the memories of both operands have pauses that
-    are long enough for a write, and downloads of the next operands come at the same time.
-    """
-    made: list[tuple[int, int]] = []
-    for turn in order:
-        whole = work.sums[turn[0]][3] == kind.block
-        if made and (not whole or len(made) == banks):
-            yield made
-            made = []
-        made.append(turn)
-        if not whole:
-            yield made
-            made = []
-    if made:
-        yield made
-
-
-def product_of(
-    kind: Precision, sources: tuple[Operand, ...], goal: Operand, ending: str
-) -> tuple[Instruction, ...]:
-    """Return the instructions of a product; a second one adds its part to that of the first."""
-    out: list[Instruction] = []
-    for number, suffix in enumerate(kind.suffixes):
-        terms = sources if not number else (*sources[:2], Forward("mau"))
-        name = kind.letter + ("mfma" if len(terms) > 2 else "mmul") + suffix + ending
-        last = number == len(kind.suffixes) - 1
-        out.append(Instruction("mau", name, terms, (goal if last else NOWHERE,)))
-    return tuple(out)
-
-
-def pipelined(lines: Sequence[Pair], kind: Precision) -> Iterator[Line]:
-    """Yield lines that convert the operand of the next instructions while these run."""
-    before: tuple[Instruction, ...] = ()
-    for source, instructions in lines:
-        yield Step((*before, convert(kind, source)))
-        *others, before = uses(instructions)
-        yield from map(Step, others)
-    if before:
-        yield Step(before)

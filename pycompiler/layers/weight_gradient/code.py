@@ -26,7 +26,8 @@ from ..fragment import (
     Step,
     alu_step,
 )
-from ..products.resident import axis_addresses, pipelined, product_of
+from ..products.pipelined import pipelined, product_of
+from ..products.resident import axis_addresses
 from ..products.roles import Precision, precision_of, roles_of
 from ..products.tiles import Pair, vector_operand
 from ..scratch import Scratch, Words

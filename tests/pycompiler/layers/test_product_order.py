@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pytest
 from compiling import compiled, model_of, run
 
 from pycompiler.layers.fragment import PeOperand, Step
 from pycompiler.layers.operators import LAYERS
+from pycompiler.layers.products import resident
 from pycompiler.machine import load_target
 
 
@@ -38,3 +41,46 @@ def test_a_product_reads_its_matrix_in_the_order_of_addresses() -> None:
     for own in steps.values():
         pauses = [after - before - 1 for before, after in pairwise(own)]
         assert sum(pause > (rule.steps or 0) for pause in pauses) >= 3
+
+
+def of_product(rows: int, terms: int, columns: int) -> tuple[Any, dict[str, np.ndarray]]:
+    draw = np.random.default_rng(rows)
+    shapes = {"x": (rows, terms), "w": (terms, columns)}
+    inputs = {n: draw.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    return model_of([("MatMul", ["x", "w"], "y")], shapes, ["y"]), inputs
+
+
+def of_convolution(channels: int, pixels: int, results: int) -> tuple[Any, dict[str, np.ndarray]]:
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((2, channels, pixels, pixels)).astype(np.float32)
+    w = draw.standard_normal((results, channels, 3, 3)).astype(np.float32)
+    return model_of([("Conv", ["x", "w"], "y")], {"x": x.shape}, ["y"], {"w": w}), {"x": x}
+
+
+@pytest.mark.parametrize(
+    ("made", "mode", "fewer"),
+    [
+        (of_product(16, 64, 256), "mixed", True),
+        (of_product(40, 72, 200), "mixed", True),
+        (of_product(40, 72, 200), "float", False),
+        (of_convolution(16, 8, 64), "mixed", True),
+    ],
+    ids=["rows", "tails", "one tile at a time", "taps"],
+)
+def test_vectors_that_wait_in_registers_change_no_bit(
+    made: tuple[Any, dict[str, np.ndarray]],
+    mode: str,
+    fewer: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without registers, the ALU converts a vector for each tile that meets it."""
+    model, inputs = made
+    found = {}
+    for registers in (True, False):
+        if not registers:
+            monkeypatch.setattr(resident, "vector_registers", lambda kind, target: ())
+        result, report = compiled(model, float_dtype=mode, emit="concat")
+        (row,) = (row for row in report["nodes"] if row["op"] in ("MatMul", "Conv"))
+        found[registers] = run(result, inputs)["y"], row["busy_steps"]["alu"]
+    assert np.array_equal(found[True][0], found[False][0])
+    assert (found[True][1] < found[False][1]) == fewer
