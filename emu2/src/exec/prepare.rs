@@ -23,7 +23,11 @@ impl Engine {
         }
         let Some(recording) = regions.recording() else { return };
         (self.step_source, self.only_lowers) = (recording, true);
-        let lowered = program.for_each_block(|items| self.lower_statements(machine, items));
+        // A program that is too long to be kept is read no further.
+        let lowered = program.for_each_block(|items| match self.lower_statements(machine, items) {
+            Ok(()) if self.step_source.records() => Ok(()),
+            _ => Err(()),
+        });
         self.only_lowers = false;
         let recorded = std::mem::replace(&mut self.step_source, StepSource::Once);
         if lowered.is_ok() {
