@@ -21,7 +21,7 @@ from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes, product_precisions
 from .planners.layout import LayoutFacts
-from .planners.location import plan_locations
+from .planners.location import check_room, plan_locations
 from .planners.no_room import on_the_host
 from .planners.overrides import Overrides, check_overrides, with_io_layouts
 from .planners.parted_sums import part_sums
@@ -196,7 +196,7 @@ def _passes(
     return (
         ("side", partial(plan_sides, strict=options.strict), _record_sides),
         ("dtype", dtypes, _nothing),
-        ("location", partial(plan_locations, overrides=overrides), _nothing),
+        ("location", lambda g: check_room(plan_locations(g, overrides), target), _nothing),
         ("layout", sliced.lay_out, lambda _, report: _record_layouts(sliced.facts, report)),
         ("time_slice", sliced.plan, _nothing),
         ("slices", lambda graph: part_sums(sliced.cut(graph), target), _nothing),

@@ -7,9 +7,12 @@ host reaches them. Values that only device nodes touch are in LM. All others sta
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
+from ..errors import error
 from ..graph.graph import Location, MNGraph, Side, Stage
 from ..layers.split_concat import CONCAT, SPLIT
+from ..machine import Target
 from .overrides import Overrides, wanted_locations
 
 
@@ -39,3 +42,22 @@ def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGrap
     values = {n: replace(value, location=home(n)) for n, value in graph.values.items()}
     stage = max(graph.stage, Stage.LOCATION, key=lambda stage: stage.value)
     return graph.with_values(values, stage=stage)
+
+
+def check_room(graph: MNGraph, target: Target) -> MNGraph:
+    """Return the graph unless DRAM cannot hold its inputs and constants, or its results. P0302.
+
+    Any layout takes at least these long words. Planning layouts for such values takes minutes.
+    """
+    capacity = target.words("dram")
+    kept, results = set(graph.constants), {name for _, name in graph.outputs}
+    for names in (kept.union(graph.inputs), kept | results):
+        values = [graph.values[name] for name in names if name in graph.values]
+        sizes = [
+            -(-prod(value.shape) // (value.dtype.words_per_long * target.groups))
+            for value in values
+            if value.location is Location.DRAM
+        ]
+        if sum(sizes) > capacity:
+            raise error("P0302", words=sum(sizes), memory="dram", capacity=capacity)
+    return graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -19,7 +20,8 @@ from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.well_formed import check_model
 from pycompiler.runtime.device import Board, find_device
 
-SECONDS = 5  # a refusal comes within
+#: A refusal comes within these seconds of the processor, and takes no more memory.
+SECONDS, GIGABYTES = 5, 1
 MUCH = 10**10
 node = helper.make_node
 Typed = Mapping[str, tuple[int, Sequence[int]]]
@@ -183,8 +185,12 @@ TABLE: dict[str, tuple[str, Any]] = {
 }
 
 
-def refusal(model: onnx.ModelProto, folder: Path) -> PycompilerError:
-    device = "emu2:mini"
+def peak() -> float:
+    """Return the most gigabytes that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
+def refusal(model: onnx.ModelProto, folder: Path, device: str = "emu2:mini") -> PycompilerError:
     board = Board(find_device(device).target)
     with pytest.raises(PycompilerError) as found:
         build(lambda: model, device, board, {}, folder)
@@ -194,10 +200,44 @@ def refusal(model: onnx.ModelProto, folder: Path) -> PycompilerError:
 @pytest.mark.parametrize("name", TABLE)
 def test_refused_at_once(name: str, tmp_path: Path) -> None:
     code, make = TABLE[name]
-    start = time.monotonic()
-    problem = refusal(make(), tmp_path / "out")
-    assert problem.code == code, problem
-    assert time.monotonic() - start < SECONDS
+    model = make()
+    seconds, gigabytes = time.process_time(), peak()
+    problem = refusal(model, tmp_path / "out")
+    assert (problem.code, problem.exit_code) == (code, 1), problem
+    assert time.process_time() - seconds < SECONDS
+    assert peak() - gigabytes < GIGABYTES
+
+
+def summed(count: int, length: int) -> onnx.ModelProto:
+    names = [f"x{number}" for number in range(count)]
+    typed = (FLOAT, (length,))
+    return model_of([node("Sum", names, ["y"])], dict.fromkeys(names, typed), {"y": typed})
+
+
+#: By machine: models whose inputs or results fit DRAM one by one, but not together.
+TOGETHER = {
+    "inputs of mini": ("emu2:mini", lambda: summed(9, 1 << 18)),
+    "inputs": ("emu2:mncore2", lambda: summed(5, 1 << 30)),
+    "results": (
+        "emu2:mncore2",
+        lambda: model_of(
+            [node(op, ["x"], [op]) for op in ("Relu", "Neg", "Exp", "Tanh", "Abs")],
+            {"x": (FLOAT, (1 << 30,))},
+            {op: (FLOAT, (1 << 30,)) for op in ("Relu", "Neg", "Exp", "Tanh", "Abs")},
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_refused_together(name: str, tmp_path: Path) -> None:
+    """Planning the time slices of such values took minutes."""
+    device, make = TOGETHER[name]
+    seconds, gigabytes = time.process_time(), peak()
+    problem = refusal(make(), tmp_path / "out", device)
+    assert (problem.code, problem.exit_code) == ("P0302", 1), problem
+    assert time.process_time() - seconds < SECONDS
+    assert peak() - gigabytes < GIGABYTES
 
 
 def test_a_bound_that_a_condition_cuts_short() -> None:
