@@ -249,7 +249,16 @@ def _why_not_captured(problem: Exception) -> Exception:
         return problem
     name, text = type(problem).__name__, str(problem).strip()
     first = text.splitlines()[0] if text else name
-    return error("P0101", place=model_place(problem), reason=f"{name}: {first}")
+    reason = f"{name}: {first}{_of_experts(problem)}"
+    return error("P0101", place=model_place(problem), reason=reason)
+
+
+def _of_experts(problem: Exception) -> str:
+    """Return what to do if a mixture of experts of transformers was not captured."""
+    for frame, _ in traceback.walk_tb(problem.__traceback__):
+        if type(frame.f_locals.get("self")).__name__.endswith("Experts"):
+            return "; experts that loop over their tokens: set_experts_implementation('grouped_mm')"
+    return ""
 
 
 def _convert(

@@ -39,7 +39,10 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
   accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise
   operators of uint32 work on int64. Div and Mod of int32 do too. Div and Mod of int64 and uint64
   work on doubles. All of them are exact.
-* Truth values are masks of 32 bits.
+* Truth values are masks of 32 bits, beside operands of every width.
+* Floats of 8 bits and elements of 2 or 4 bits are refused by name ([P0135](errors.md), P0136).
+* The other dtypes of the compiler (Int8, Byte, Short, UShort, HalfBool, LongBool) have layouts, but
+  no element type is stored so.
 * Results below 2^-126 (2^-1022 in `Double`) become 0, and denormals count as 0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
   number), the result is some number. Operators that read a constant with a NaN run on the host.

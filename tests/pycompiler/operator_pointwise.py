@@ -74,6 +74,7 @@ CASES: dict[str, Case] = {
     "Mul": Case(torch.mul, _same(2, *NUMBERS)),
     "Div": Case(torch.div, _same(2, *REALS)),
     "Pow": Case(torch.pow, _same(2, *REALS), positive=True),
+    "Mod": Case(torch.fmod, _same(2, REAL), attributes=(("fmod", 1),)),
     "Min": Case(torch.minimum, _same(2, *NUMBERS)),
     "Max": Case(torch.maximum, _same(2, *NUMBERS)),
     "Sum": Case(torch.add, _same(2, *REALS)),
@@ -242,7 +243,7 @@ _OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_in
 
 
 #: Programs that take a second to schedule; `layers/test_functions.py` has their whole range.
-_LONG_PROGRAMS = frozenset(["Sin", "Cos", "Tan", "Asinh", "Acosh", "Atanh"])
+_LONG_PROGRAMS = frozenset(["Mod", "Sin", "Cos", "Tan", "Asinh", "Acosh", "Atanh"])
 #: The same of doubles, which `test_doubles.py` has.
 _LONG_DOUBLES = frozenset(
     [

@@ -11,6 +11,7 @@ from . import (
     inverses,
     logarithm,
     logic,
+    remainders,
     roots,
     trigonometry,
 )
@@ -28,6 +29,7 @@ _FAMILIES = (
     trigonometry,
     inverses,
     hyperbolic,
+    remainders,
 )
 
 FUNCTIONS: dict[str, Function] = {

@@ -85,6 +85,21 @@ def test_a_mixture_of_experts(tmp_path: Path) -> None:
     assert torch.allclose(function(given)["y"].cpu(), f(given)["y"], atol=1e-5)
 
 
+def test_experts_that_loop_over_tokens_have_a_remedy(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = _config("MixtralConfig", num_local_experts=4, num_experts_per_tok=2)
+    model = transformers.MixtralForCausalLM(config).eval()
+    model.set_experts_implementation("eager")
+    given = {"x": torch.arange(6).reshape(1, 6)}
+    with pytest.raises(
+        PycompilerError, match=r"set_experts_implementation\('grouped_mm'\)"
+    ) as found:
+        context("pfvm:cpu").compile(
+            lambda d: {"y": model(input_ids=d["x"], use_cache=False).logits}, given, tmp_path / "a"
+        )
+    assert found.value.code == "P0101"
+
+
 def test_caches_are_given_as_their_tensors(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)

@@ -183,6 +183,25 @@ def test_a_denormal_counts_as_zero(
     assert not (differs(op, found, wanted) & differs(op, found, itself)).any()
 
 
+def test_remainders_are_exact_over_the_whole_range() -> None:
+    """Draw any two numbers, numbers of like size, and multiples with their neighbours."""
+    x = whole_range(5)
+    x = x[np.isfinite(x)]
+    made = np.random.default_rng(5)
+    y = made.permutation(x)
+    third = len(x) // 3
+    y[:third] = x[:third] / made.uniform(1, 2000, third).astype(np.float32)
+    few = np.round(made.uniform(-900, 900, third)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        x[third : 2 * third] = np.nextafter(y[third : 2 * third] * few, np.float32(few.sum()))
+    known = np.isfinite(x) & (np.abs(y) >= FLUSH["Float"]) & np.isfinite(y)
+    x, y = x[known], y[known]
+    found, wanted = apply("Mod", x, y, fmod=1), np.fmod(x, y)
+    wanted = np.where(np.abs(wanted) < FLUSH["Float"], 0, wanted)
+    bad = found != wanted
+    assert not bad.any(), (x[bad][:5], y[bad][:5], found[bad][:5], wanted[bad][:5])
+
+
 def test_special_values_in_pairs() -> None:
     """Test both zeros, infinities and both ends of the range; torch's NaN is not compared."""
     most, least = np.finfo(np.float32).max, np.finfo(np.float32).tiny
