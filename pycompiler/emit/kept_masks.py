@@ -247,8 +247,9 @@ def _choices(nodes: Sequence[_Facts], target: Target) -> Iterator[_Choice]:
     entries = range(1, int(target.masks["entries"]))
     registers = sorted(entries, key=lambda register: (register in fixed, -register))
     held: dict[int, Hashable] = {}
+    used: dict[int, int] = {}
     for number, facts in enumerate(nodes):
-        found = _choice(facts, number, dict(held), registers, wanted)
+        found = _choice(facts, number, dict(held), registers, wanted, used)
         if found is None:
             choice = tuple((mask.register, True) for mask in facts.masks)
             for mask in facts.masks:
@@ -264,17 +265,20 @@ def _choice(
     held: dict[int, Hashable],
     registers: Sequence[int],
     wanted: Mapping[Hashable, Sequence[int]],
+    used: dict[int, int],
 ) -> tuple[_Choice, dict[int, Hashable]] | None:
     """Return what node ``number`` does with its masks, and what registers hold behind it.
 
     ``wanted`` has the nodes that need a mask. A mask takes the register whose mask is needed again
-    last. None if too many masks are needed at once.
+    last; of several whose masks nobody needs, the one that was used longest ago, so that lines of
+    the old mask and the new one need not wait for each other. ``used`` counts the uses for that.
+    None if too many masks are needed at once.
     """
 
-    def next_use(register: int) -> float:
+    def worth(register: int) -> tuple[float, int]:
         uses = wanted[held[register]] if register in held else ()
         at = bisect_right(uses, number)
-        return uses[at] if at < len(uses) else float("inf")
+        return uses[at] if at < len(uses) else float("inf"), -used.get(register, -1)
 
     fixed, busy = facts.fixed, dict[int, int]()
     choice: list[tuple[int, bool]] = []
@@ -291,9 +295,10 @@ def _choice(
             free = [r for r in registers if r not in fixed and busy.get(r, -1) <= line]
             if not free:
                 return None
-            register = max(free, key=next_use)
+            register = max(free, key=worth)
             held[register] = mask.key
         busy[register] = max(busy.get(register, -1), mask.last)
+        used[register] = max(used.values(), default=0) + 1
         choice.append((register, makes))
     return tuple(choice), held
 

@@ -49,7 +49,7 @@ class _Work:
     each m in A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for
     each group of the contracted axis, for each tap, its addresses in A and B, its word, and the
     number of its elements that exist. ``row`` is the distance of rows in B. ``width`` is the number
-    of words of a result, which is rounded to halves if ``rounded``.
+    of words of a result, which is rounded to halves if ``rounded``. ``taps`` counts taps.
     """
 
     batches: tuple[tuple[int, int, int, int], ...]
@@ -59,6 +59,7 @@ class _Work:
     row: int
     width: int
     rounded: bool
+    taps: int
 
 
 @lru_cache(maxsize=256)
@@ -130,6 +131,7 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
         WORDS_PER_LONG
         * (1 if roles.c[2] is None else kind.result_words(graph.values[node.outputs[0]].dtype)),
         graph.values[node.outputs[0]].dtype is MNDtype.HALF,
+        roles.taps,
     )
 
 
@@ -345,6 +347,9 @@ def _tiles(
     order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
     banks, registers = cycle(target.banks), vector_registers(kind, target)
     ahead = min(_AHEAD, len(registers) // len(groups)) if together > 1 else 1
+    fills = together * tile_steps(kind, other, work.row, target)
+    if len(groups) > fills or (len(groups) == fills and work.taps == 1):
+        ahead = 1  # the MAU is busier than the ALU, and would wait for the next tiles
     turns = list(turns_of(order, work.sums, kind, together))
     for several in together_ahead(turns, work.sums, kind, ahead):
         lines: list[Pair] = []

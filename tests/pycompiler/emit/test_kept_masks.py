@@ -121,6 +121,19 @@ def test_a_mask_that_is_needed_later_loses_its_register() -> None:
     agree(nodes, kept)
 
 
+def test_masks_that_nobody_needs_again_leave_their_registers_alone() -> None:
+    """Each mask has a register of its own, so its lines need not wait for those of the others."""
+    (kept,) = with_kept_masks([of_sets([1, 2, 3, 4])], TARGET)
+    registers = [
+        one.offsets
+        for line in kept.lines
+        if isinstance(line, Step)
+        for one in line.instructions[0].destinations
+        if isinstance(one, PeOperand) and one.memory == TARGET.masks["memory"]
+    ]
+    assert len(set(registers)) == 4
+
+
 def test_a_mask_from_outside_changes_nothing() -> None:
     reads = Fragment((copy(0, mask_register(1, TARGET)),), packed=True)
     nodes = [of_sets([1]), reads, of_sets([1])]
