@@ -5,7 +5,7 @@ See docs/compiler/merging.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import lcm
@@ -16,7 +16,9 @@ from .addressed_lines import Lines, Ready, Shelf
 from .clock import Clock
 from .download_order import by_first_read, downloads_before
 from .hazards import Access, Accesses, Tracker
+from .line_shift import Shift
 from .move_costs import MoveCosts
+from .other_words import OtherWords
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY, Shifted
 from .text import Addresses
@@ -36,6 +38,8 @@ class Kind(Enum):
     #: another transfer: its lines are placed one by one
     TRANSFER = "transfer"
     OTHER = "other"
+    #: as the last, but other nodes read what it leaves in registers and in memories of transfers
+    FIXED = "fixed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,9 @@ class Prepared:
     units: Sequence[Unit]
     costs: MoveCosts
     limit: int
+    #: gives the units of a node with other words; nodes that keep their words are not in ``free``
+    again: Callable[[int, Shift], Sequence[Unit]]
+    free: Collection[int]
 
 
 def merge(
@@ -80,7 +87,7 @@ def merge(
     made = prepare([fragment for _, _, fragment in fragments], addresses, target, kinds)
     if made is None:
         return None
-    placed = place(made.units, made.costs, target, made.limit)
+    placed = place(made, target)
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
@@ -100,10 +107,11 @@ def prepare(
         if kind is Kind.DOWNLOAD:
             fragment = other.of(fragment)
         # Lines of transfers are placed one by one.
-        alone = fragment.loose or kind is not Kind.OTHER
+        alone = fragment.loose or kind in (Kind.DOWNLOAD, Kind.TRANSFER)
         return replace(fragment, packed=True) if alone else fragment
 
-    ready = [shelf.of(own(fragment, kind)) for fragment, kind in zip(fragments, kinds, strict=True)]
+    made = [own(fragment, kind) for fragment, kind in zip(fragments, kinds, strict=True)]
+    ready = [shelf.of(fragment) for fragment in made]
     units: list[list[Unit]] = []
     for owner, lines in enumerate(ready):
         found = _units(owner, lines.lines)
@@ -113,7 +121,14 @@ def prepare(
     loose = [number for number, fragment in enumerate(fragments) if fragment.loose]
     limit = _lowest([ready[number] for number in loose])
     order = _in_order(units, ready, kinds, loose, target)
-    return Prepared(ready, order, MoveCosts(addresses, target), limit)
+
+    def again(owner: int, shift: Shift) -> Sequence[Unit]:
+        found = _units(owner, shelf.of(made[owner], shift).lines)
+        assert found is not None
+        return found
+
+    free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
+    return Prepared(ready, order, MoveCosts(addresses, target), limit, again, free - set(loose))
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
@@ -214,23 +229,27 @@ def _split(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
         yield units[start:end]
 
 
-def place(
-    units: Sequence[Unit],
-    costs: MoveCosts,
-    target: Target,
-    limit: int = _NO_LIMIT,
-    kind: type[Timeline] = Timeline,
-) -> list[Placed]:
+def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing.
 
-    Words of downloads in L2BM stay below ``limit``. ``kind`` says where a line may stand.
+    ``kind`` says where a line may stand.
     """
+    units, limit = made.units, made.limit
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
-    timeline = kind(costs, target, anywhere)
-    shifted = Shifted(target)
+    timeline = kind(made.costs, target, anywhere)
+    shifted, others = Shifted(target), OtherWords(target, limit)
     shift = 0
+    waiting: Iterator[Unit] = iter(())
+    owner = -1
     for unit in units:
+        if unit.owner != owner:
+            owner = unit.owner
+            waiting = iter(())
+            if owner in made.free:
+                words = others.of(made.lines[owner], timeline)
+                waiting = iter(made.again(owner, words) if words else ())
+        unit = next(waiting, unit)
         if unit.begins is not None:
             shift = _best_shift(unit.begins, timeline, target, shifted, limit)
         elif not unit.streams:
