@@ -18,6 +18,7 @@ from .download_order import by_first_read, downloads_before
 from .hazards import Access, Accesses, Tracker
 from .line_shift import Shift
 from .move_costs import MoveCosts
+from .node_order import by_urgency
 from .other_words import OtherWords
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY, Shifted
@@ -72,6 +73,7 @@ class Prepared:
     #: gives the units of a node with other words; nodes that keep their words are not in ``free``
     again: Callable[[int, Shift], Sequence[Unit]]
     free: Collection[int]
+    downloads: Collection[int]
 
 
 def merge(
@@ -87,13 +89,35 @@ def merge(
     made = prepare([fragment for _, _, fragment in fragments], addresses, target, kinds)
     if made is None:
         return None
-    placed = place(made, target)
+    placed = min((place(way, target) for way in _ways(made, target)), key=_end)
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
         Writer(target, addresses, Tracker(target), Clock(made.costs, target), early_waits=True),
     )
     return _written(placed, listing)
+
+
+def _ways(made: Prepared, target: Target) -> Iterator[Prepared]:
+    """Yield what may be placed: nodes with their own words, with others, and in another order.
+
+    A line that is placed early may hold up a longer chain, so no way is always best.
+    """
+    yield replace(made, free=())
+    yield made
+    if len(made.free) + len(made.downloads) < len(made.lines):
+        return  # nodes read what others leave in registers, or downloads have an order of their own
+    order = by_urgency(made.lines, made.costs, target)
+    if order is not None:
+        own: dict[int, list[Unit]] = {}
+        for unit in made.units:
+            own.setdefault(unit.owner, []).append(unit)
+        yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
+
+
+def _end(placed: Sequence[Placed]) -> int:
+    """Return the last step in which a line stands or an MV begins."""
+    return max((one.step for one in placed), default=0)
 
 
 def prepare(
@@ -127,8 +151,10 @@ def prepare(
         assert found is not None
         return found
 
+    downloads = {n for n, kind in enumerate(kinds) if kind is Kind.DOWNLOAD}
     free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
-    return Prepared(ready, order, MoveCosts(addresses, target), limit, again, free - set(loose))
+    costs = MoveCosts(addresses, target)
+    return Prepared(ready, order, costs, limit, again, free - set(loose), downloads)
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
