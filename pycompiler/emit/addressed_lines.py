@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
+from .line_shift import Shift, shifted
 from .list_scheduler import schedule
 from .ports import Op, op_of
 from .text import Addresses, instruction_text
 
 #: Memories that MVs access.
-_SHARED = frozenset({"dram", "pdm", "l2bm", "dar"})
+SHARED = frozenset({"dram", "pdm", "l2bm", "dar"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,20 +57,29 @@ class Shelf:
         self._addresses, self._target, self._ports = addresses, target, ports
         # Keys are identities. The lines are kept so that no other object gets the same identity.
         self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
-        self._made: dict[tuple[int, tuple[int | None, ...]], Lines] = {}
+        self._made: dict[tuple[int, tuple[int | None, ...], Shift], Lines] = {}
 
-    def of(self, fragment: Fragment) -> Lines:
-        """Return the lines of ``fragment`` in the order of issue, with the names of its values."""
+    def of(self, fragment: Fragment, shift: Shift = ()) -> Lines:
+        """Return the lines of ``fragment`` in the order of issue, with the names of its values.
+
+        What the fragment keeps in memories of ``shift`` has other addresses there.
+        """
         names, lines = fragment.names, fragment.lines
         if not names:
-            return self._ready(fragment)
+            return self._ready(fragment, shift)
         _, in_dram = self._in_dram.get(id(lines)) or self._moved(lines)
         # The address of a value in DRAM stands only in MVs, or in literals.
         free = in_dram - {one.value for line in lines for one in literals(line)}
-        key = id(lines), tuple(self._addresses.get(n) for o, n in names.items() if o not in free)
+        places = tuple(self._addresses.get(n) for o, n in names.items() if o not in free)
+        key = id(lines), places, shift
         kept = self._made.get(key)
         if kept is None:
-            kept = self._made[key] = self._ready(fragment)
+            if shift:
+                # Other addresses change nothing of how instructions are packed.
+                packed = self._made.get((id(lines), places, ())) or self._ready(fragment)
+                plain = tuple(ready.line for ready in packed.lines)
+                fragment = replace(fragment, lines=plain, packed=True)
+            kept = self._made[key] = self._ready(fragment, shift)
         if not in_dram:
             return kept
         return Lines([self._own(ready, names) for ready in kept.lines], kept.busy)
@@ -93,7 +103,7 @@ class Shelf:
         line = replace(line, source=source, destination=destination)
         return Ready(line, accesses(line, self._addresses), "", True)
 
-    def _ready(self, fragment: Fragment) -> Lines:
+    def _ready(self, fragment: Fragment, shift: Shift = ()) -> Lines:
         names = fragment.names
         addresses: Addresses = self._addresses
         if names:
@@ -103,6 +113,8 @@ class Shelf:
         lines = fragment.lines
         if not fragment.packed:
             lines = tuple(schedule(lines, addresses, self._target))
+        if shift:
+            lines = tuple(shifted(lines, shift))
         # One instruction may stand on many lines; its text is made once.
         texts: dict[int, str] = {}
 
@@ -126,7 +138,7 @@ class Shelf:
         busy: Counter[str] = Counter()
         for line in lines:
             touched = accesses(line, addresses)
-            shared = any(a.memory in _SHARED for a in (*touched.reads, *touched.writes))
+            shared = any(a.memory in SHARED for a in (*touched.reads, *touched.writes))
             written, ops = "", tuple[Op, ...]()
             if isinstance(line, Step):
                 busy.update(instruction.slot for instruction in line.instructions)

@@ -5,7 +5,7 @@ See docs/compiler/merging.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import lcm
@@ -17,7 +17,10 @@ from .clock import Clock
 from .download_order import by_first_read, downloads_before
 from .hazards import Access, Accesses, Tracker
 from .kept_masks import with_kept_masks
+from .line_shift import Shift
 from .move_costs import MoveCosts
+from .node_order import by_urgency
+from .other_words import OtherWords
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY, Shifted
 from .text import Addresses
@@ -37,6 +40,8 @@ class Kind(Enum):
     #: another transfer: its lines are placed one by one
     TRANSFER = "transfer"
     OTHER = "other"
+    #: as the last, but other nodes read what it leaves in registers and in memories of transfers
+    FIXED = "fixed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,12 @@ class Prepared:
     units: Sequence[Unit]
     costs: MoveCosts
     limit: int
+    #: gives the units of a node with other words; nodes that keep their words are not in ``free``
+    again: Callable[[int, Shift], Sequence[Unit]]
+    free: Collection[int]
+    downloads: Collection[int]
+    #: whether masks stay in their registers from node to node
+    masks_stay: bool
 
 
 def merge(
@@ -78,10 +89,14 @@ def merge(
 
     ``kinds`` has the kind of each node. None if lines that belong together cannot be kept together.
     """
-    made = prepare([fragment for _, _, fragment in fragments], addresses, target, kinds)
-    if made is None:
+    best: tuple[Prepared, list[Placed]] | None = None
+    for made in _ways([fragment for _, _, fragment in fragments], addresses, target, kinds):
+        placed = place(made, target)
+        if best is None or _end(placed) < _end(best[1]):
+            best = made, placed
+    if best is None:
         return None
-    placed = place(made.units, made.costs, target, made.limit)
+    made, placed = best
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
@@ -90,10 +105,48 @@ def merge(
     return _written(placed, listing)
 
 
-def prepare(
+def _ways(
     fragments: Sequence[Fragment], addresses: Addresses, target: Target, kinds: Sequence[Kind]
+) -> Iterator[Prepared]:
+    """Yield what may be placed; nothing if lines that belong together cannot be kept together.
+
+    Masks stay in their registers, and nodes have their own words, or others. Or nodes make their
+    own masks and come in another order. A line that is placed early may hold up a longer chain, so
+    no way is always best.
+    """
+    kept = prepare(fragments, addresses, target, kinds)
+    if kept is None:
+        return
+    yield replace(kept, free=())
+    yield kept
+    if len(kept.free) + len(kept.downloads) < len(kept.lines):
+        return  # nodes read what others leave in registers, or downloads have an order of their own
+    made = prepare(fragments, addresses, target, kinds, masks_stay=False)
+    order = None if made is None else by_urgency(made.lines, made.costs, target)
+    if made is not None and order is not None:
+        own: dict[int, list[Unit]] = {}
+        for unit in made.units:
+            own.setdefault(unit.owner, []).append(unit)
+        yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
+
+
+def _end(placed: Sequence[Placed]) -> int:
+    """Return the last step in which a line stands or an MV begins."""
+    return max((one.step for one in placed), default=0)
+
+
+def prepare(
+    fragments: Sequence[Fragment],
+    addresses: Addresses,
+    target: Target,
+    kinds: Sequence[Kind],
+    *,
+    masks_stay: bool = True,
 ) -> Prepared | None:
-    """Return what is placed; None if lines that belong together cannot be kept together."""
+    """Return what is placed; None if lines that belong together cannot be kept together.
+
+    With ``masks_stay``, masks stay in their registers from node to node.
+    """
     shelf = Shelf(addresses, target, ports=True)
     other = ReorderedAddresses(target)
 
@@ -101,11 +154,14 @@ def prepare(
         if kind is Kind.DOWNLOAD:
             fragment = other.of(fragment)
         # Lines of transfers are placed one by one.
-        alone = fragment.loose or kind is not Kind.OTHER
+        alone = fragment.loose or kind in (Kind.DOWNLOAD, Kind.TRANSFER)
         return replace(fragment, packed=True) if alone else fragment
 
-    kept = with_kept_masks([own(*each) for each in zip(fragments, kinds, strict=True)], target)
-    ready = [shelf.of(fragment) for fragment in kept]
+    made = [own(fragment, kind) for fragment, kind in zip(fragments, kinds, strict=True)]
+    # A node that others rely on leaves in registers exactly what its lines say.
+    masks_stay = masks_stay and Kind.FIXED not in kinds
+    made = with_kept_masks(made, target) if masks_stay else made
+    ready = [shelf.of(fragment) for fragment in made]
     units: list[list[Unit]] = []
     for owner, lines in enumerate(ready):
         found = _units(owner, lines.lines)
@@ -115,7 +171,16 @@ def prepare(
     loose = [number for number, fragment in enumerate(fragments) if fragment.loose]
     limit = _lowest([ready[number] for number in loose])
     order = _in_order(units, ready, kinds, loose, target)
-    return Prepared(ready, order, MoveCosts(addresses, target), limit)
+
+    def again(owner: int, shift: Shift) -> Sequence[Unit]:
+        found = _units(owner, shelf.of(made[owner], shift).lines)
+        assert found is not None
+        return found
+
+    downloads = {n for n, kind in enumerate(kinds) if kind is Kind.DOWNLOAD}
+    free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
+    costs = MoveCosts(addresses, target)
+    return Prepared(ready, order, costs, limit, again, free - set(loose), downloads, masks_stay)
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
@@ -216,23 +281,27 @@ def _split(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
         yield units[start:end]
 
 
-def place(
-    units: Sequence[Unit],
-    costs: MoveCosts,
-    target: Target,
-    limit: int = _NO_LIMIT,
-    kind: type[Timeline] = Timeline,
-) -> list[Placed]:
+def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing.
 
-    Words of downloads in L2BM stay below ``limit``. ``kind`` says where a line may stand.
+    ``kind`` says where a line may stand.
     """
+    units, limit = made.units, made.limit
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
-    timeline = kind(costs, target, anywhere)
-    shifted = Shifted(target)
+    timeline = kind(made.costs, target, anywhere)
+    shifted, others = Shifted(target), OtherWords(target, limit, masks_stay=made.masks_stay)
     shift = 0
+    waiting: Iterator[Unit] = iter(())
+    owner = -1
     for unit in units:
+        if unit.owner != owner:
+            owner = unit.owner
+            waiting = iter(())
+            if owner in made.free:
+                words = others.of(made.lines[owner], timeline)
+                waiting = iter(made.again(owner, words) if words else ())
+        unit = next(waiting, unit)
         if unit.begins is not None:
             shift = _best_shift(unit.begins, timeline, target, shifted, limit)
         elif not unit.streams:

@@ -33,7 +33,7 @@ class Bound:
 
 def bound_of(prepared: Prepared, target: Target) -> Bound:
     """Return the bound of all orders of the prepared lines."""
-    placed = place(prepared.units, prepared.costs, target, prepared.limit, _Unlimited)
+    placed = place(prepared, target, _Unlimited)
     path = max((max(one.end, (one.step + 1) * target.cycles) for one in placed), default=0)
     ends = [(_last(jobs), what) for what, jobs in _jobs(prepared, placed, target)]
     cycles, what = max([*ends, (path, "the longest chain of lines that need each other")])

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..machine import Hazard, Target
-from .ports import LineState, MemoryWord, Op, Ports
+from .hazards import Access
+from .ports import LineState, MemoryWord, Op, Ports, places_of
 
 #: A group: ``(step, instruction)`` pairs, with steps counted from the first step of the group.
 Group = Sequence[tuple[int, Op]]
@@ -116,6 +117,14 @@ class Placing:
             cycles = max((rule.cycles for rule in rules if rule.cycles is not None), default=None)
             self.gaps[key] = steps, cycles
         return self.gaps[key]
+
+    def last(self, access: Access, more: int) -> int:
+        """Return the last step that touches what ``access`` does, ``more`` long words higher."""
+        written, read = self.written, self.read
+        return max(
+            max(written[place][0] if place in written else -1, read.get(place, -1))
+            for place in places_of(access, more)
+        )
 
     def fits(self, op: Op, at: int) -> bool:
         """Whether slots, ports and the rules of ports let ``op`` have step ``at``."""

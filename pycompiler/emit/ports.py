@@ -9,7 +9,7 @@ line again.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -22,6 +22,7 @@ from ..layers.fragment import (
     PeOperand,
 )
 from ..machine import WORDS_PER_LONG, IssueRules, Target
+from .hazards import Access
 from .text import Addresses, base
 
 #: Accesses to L1BM and L2BM are compared in blocks of this many long words. The machine has no such
@@ -152,6 +153,15 @@ def moved_touch(touch: Touch, words: int) -> Touch:
     """Return a touch of a memory above the PEs that lies ``words`` higher, a count of granules."""
     granules = words // _GRANULE
     return replace(touch, places=tuple((place + granules, at) for place, at in touch.places))
+
+
+def places_of(access: Access, more: int) -> Iterable[MemoryWord]:
+    """Return the places of an access that lies ``more`` long words higher."""
+    first = _number(access.memory)
+    if access.cycles:
+        return [first + word + more for word in access.cycles]
+    low, high = access.low + more, access.high + more
+    return range(first + low // _GRANULE, first + (high - 1) // _GRANULE + 1)
 
 
 @cache

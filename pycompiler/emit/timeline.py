@@ -10,12 +10,12 @@ steps in which another node waits, or leaves slots unused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ..layers.fragment import Move
 from ..machine import Target
-from .addressed_lines import Ready
+from .addressed_lines import SHARED, Ready
 from .hazards import Access
 from .move_costs import MoveCosts
 from .placing import Placing
@@ -207,6 +207,16 @@ class Timeline:
                 if free > start:
                     start, moved = free, True
         return start
+
+    def last_of(self, access: Access, more: int) -> int:
+        """Return the last step that touches what ``access`` does, ``more`` long words higher."""
+        if access.memory not in SHARED:
+            return self._placing.last(access, more)
+        moved, moves = replace(access, low=access.low + more, high=access.high + more), self._moves
+        units = self._units_of(access)
+        ended = max(moves.written.last(moved, units), moves.read.last(moved, units))
+        lines = max(moves.lines_written.last(moved), moves.lines_read.last(moved))
+        return max(lines, -(-ended // self._target.cycles) - 1)
 
     def _units_of(self, access: Access) -> tuple[Unit, ...]:
         """Return the units of an access, each with its group and L2B."""
