@@ -13,6 +13,7 @@ from random_lines import MASK, Lines, final
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.merge import Kind, merge, prepare
+from pycompiler.emit.node_order import by_urgency
 from pycompiler.emit.other_words import OtherWords
 from pycompiler.emit.timeline import Timeline
 from pycompiler.graph.digits import PrimeDigit, primes
@@ -123,3 +124,32 @@ def test_words_stay_inside_of_their_memories(machine: str) -> None:
     found = dict(other.of(made.lines[1], timeline))
     assert found["grf0"] < 0 <= last + found["grf0"]
     assert found[target.masks["memory"]] == target.cycles
+
+
+def test_urgent_nodes_come_first_and_conflicting_ones_keep_their_order() -> None:
+    """On drawn nodes: all orders that LM and DRAM forbid are absent; the end of a chain is last."""
+    target = load_target("mini")
+
+    def copy(source: int, goal: int) -> Fragment:
+        one, other = (PeOperand("lm0", (at,) * target.cycles) for at in (source, goal))
+        return Fragment((single_step("alu", "lpassa", (one,), other),))
+
+    for seed in range(tried(20)):
+        draw = np.random.default_rng(seed)
+        pairs = [tuple(map(int, draw.integers(6, size=2))) for _ in range(12)]
+        made = prepare([copy(*pair) for pair in pairs], {}, target, [Kind.OTHER] * len(pairs))
+        assert made is not None
+        order = by_urgency(made.lines, made.costs, target)
+        assert order is not None
+        assert sorted(order) == list(range(len(pairs)))
+        place = {node: at for at, node in enumerate(order)}
+        for one, (source, goal) in enumerate(pairs):
+            for later in range(one + 1, len(pairs)):
+                reads, writes = pairs[later]
+                if goal in (reads, writes) or source == writes:
+                    assert place[one] < place[later], (seed, pairs)
+    # Nodes 0 and 1 are free; only node 1 has others behind it.
+    chain = [copy(0, 1), copy(2, 3), copy(3, 4), copy(4, 5)]
+    made = prepare(chain, {}, target, [Kind.OTHER] * len(chain))
+    assert made is not None
+    assert by_urgency(made.lines, made.costs, target) == [1, 0, 2, 3]
