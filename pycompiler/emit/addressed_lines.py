@@ -149,6 +149,19 @@ class Shelf:
         return Lines(out, busy)
 
 
+def joined_line(lines: Sequence[Ready]) -> Ready:
+    """Return one line of all instructions."""
+    instructions = tuple(
+        one for ready in lines if isinstance(ready.line, Step) for one in ready.line.instructions
+    )
+    touched = Accesses(
+        tuple(access for ready in lines for access in ready.touched.reads),
+        tuple(access for ready in lines for access in ready.touched.writes),
+    )
+    text = "; ".join(ready.text for ready in lines)
+    return Ready(Step(instructions), touched, text, any(ready.shared for ready in lines))
+
+
 def literals(line: Line) -> list[Literal]:
     """Return the literals of a line that name a value's address."""
     if isinstance(line, Move):

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import lcm
 
-from ..layers.fragment import Fragment, Move, Step
+from ..layers.fragment import Fragment, Move
 from ..machine import Target
-from .addressed_lines import Lines, Ready, Shelf
+from .addressed_lines import Lines, Ready, Shelf, joined_line
 from .clock import Clock
 from .download_order import by_first_read, downloads_before
-from .hazards import Access, Accesses, Tracker
+from .hazards import Access, Tracker
 from .kept_masks import with_kept_masks
 from .line_shift import Shift
 from .move_costs import MoveCosts
@@ -375,7 +375,7 @@ def _written(placed: Sequence[Placed], listing: Listing) -> Code:
         if len(here) > 1:
             key = tuple(id(one.ready) for one in here)
             found = joined.get(key)
-            ready = joined[key] = found or _joined([one.ready for one in here])
+            ready = joined[key] = found or joined_line([one.ready for one in here])
         listing.put(ready, owner)
     name(range(listing.nodes))
     return listing.finish()
@@ -390,16 +390,3 @@ def _owners(order: Sequence[Placed]) -> set[int]:
             found.add(one.owner)
         last = None if one.end else one.step
     return found
-
-
-def _joined(lines: Sequence[Ready]) -> Ready:
-    """Return one line of all instructions."""
-    instructions = tuple(
-        one for ready in lines if isinstance(ready.line, Step) for one in ready.line.instructions
-    )
-    touched = Accesses(
-        tuple(access for ready in lines for access in ready.touched.reads),
-        tuple(access for ready in lines for access in ready.touched.writes),
-    )
-    text = "; ".join(ready.text for ready in lines)
-    return Ready(Step(instructions), touched, text, any(ready.shared for ready in lines))
