@@ -52,6 +52,7 @@
 //! and `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
 
 mod access;
+mod collect;
 mod compute;
 mod debug_place;
 mod destination;
