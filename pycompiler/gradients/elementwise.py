@@ -178,6 +178,17 @@ def _div(back: Back) -> bool:
     return True
 
 
+def _mod(back: Back) -> bool:
+    """``x - y * q``, where the quotient ``q`` is a whole number, which has no slope."""
+    if back.wants(0):
+        back.give_each(0, back.grad)
+    if back.wants(1):
+        multiple = back.op("Sub", back.input(0), back.node.output[0])
+        quotient = back.op("Round", back.op("Div", multiple, back.input(1)))
+        back.give_each(1, back.op("Neg", back.op("Mul", back.grad, quotient)))
+    return True
+
+
 def _pow(back: Back) -> bool:
     x, exponent = back.input(0), back.input(1)
     if back.wants(0):
@@ -278,6 +289,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Log": _unary(lambda back, x, y, g: back.op("Div", g, x)),
     "Max": _extreme,
     "Min": _extreme,
+    "Mod": _mod,
     "Mul": _mul,
     "Neg": _unary(lambda back, x, y, g: back.op("Neg", g)),
     "Pow": _pow,

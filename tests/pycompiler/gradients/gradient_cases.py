@@ -207,6 +207,15 @@ CASES = [
         name="resize",
     ),
     Case("Col2Im", ("184",), (_ints(3, 3), _ints(2, 2)), name="col2im"),
+    Case("Mean", ("ab", "ab", "b")),
+    Case("Mod", ("ab",), (np.float32([3.7]),), {"fmod": 1}, scale=0.2, shift=6.0),
+    Case("Det", ("33",), shift=0.2),
+    Case(
+        "MaxUnpool",
+        ("1222",),
+        (_ints(0, 3, 10, 15, 17, 18, 24, 31).reshape(1, 2, 2, 2),),
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+    ),
     Case("SoftmaxCrossEntropyLoss", ("ab",), name="loss"),
     Case("NegativeLogLikelihoodLoss", ("ab",), name="loss"),
     Case(
@@ -247,5 +256,5 @@ NONE = frozenset(
     }
     | {"Or", "Xor"}
     | {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger"}
-    | {"QLinearMatMul", "QuantizeLinear"}
+    | {"EyeLike", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Range"}
 )

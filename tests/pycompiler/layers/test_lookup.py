@@ -234,9 +234,10 @@ def test_no_lookup() -> None:
     own = rng.integers(0, 600, (600, 2))
     nodes = [("Gather", ["w", "w"], "y"), ("Neg", ["w"], "z")]
     model = typed_model(nodes, {"w": own}, {"y": own[own], "z": -own})
-    with pytest.warns(UserWarning, match="from the index itself"):
+    with pytest.warns(UserWarning, match="do not fit local memory"):
         result, report = compiled(model, "mini")
-    assert [row["op"] for row in report["host_fallback"]] == ["Gather"]
+    # The index counts from the front: it is another value, which the host makes here.
+    assert {row["op"] for row in report["host_fallback"]} == {"Less", "Add", "Where"}
     assert np.array_equal(run(result, {"w": own}, "mini")["y"], own[own])
 
 
