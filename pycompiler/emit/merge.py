@@ -115,14 +115,15 @@ def _ways(
     own masks and come in another order. A line that is placed early may hold up a longer chain, so
     no way is always best.
     """
-    kept = prepare(fragments, addresses, target, kinds)
+    shelf = Shelf(addresses, target, ports=True)
+    kept = prepare(fragments, addresses, target, kinds, shelf)
     if kept is None:
         return
     yield replace(kept, free=())
     yield kept
     if len(kept.free) + len(kept.downloads) < len(kept.lines):
         return  # nodes read what others leave in registers, or downloads have an order of their own
-    made = prepare(fragments, addresses, target, kinds, masks_stay=False)
+    made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
     order = None if made is None else by_urgency(made.lines, made.costs, target)
     if made is not None and order is not None:
         own: dict[int, list[Unit]] = {}
@@ -141,14 +142,16 @@ def prepare(
     addresses: Addresses,
     target: Target,
     kinds: Sequence[Kind],
+    shelf: Shelf | None = None,
     *,
     masks_stay: bool = True,
 ) -> Prepared | None:
     """Return what is placed; None if lines that belong together cannot be kept together.
 
-    With ``masks_stay``, masks stay in their registers from node to node.
+    With ``masks_stay``, masks stay in their registers from node to node. ``shelf`` has the lines
+    that were made for the same addresses and kinds before.
     """
-    shelf = Shelf(addresses, target, ports=True)
+    shelf = shelf or Shelf(addresses, target, ports=True)
     other = ReorderedAddresses(target)
 
     def own(fragment: Fragment, kind: Kind) -> Fragment:

@@ -41,7 +41,7 @@ ROLE, WEIGHT_GRADIENT = "pycompiler.role", "weight gradient"
 
 
 def differentiable(operator: str) -> bool:
-    """Whether there is a rule for an operator, or it is written as others."""
+    """Whether there is a rule for an operator, or it is written as others, for some dtype."""
     return operator in RULES or operator in COMPOSITES
 
 

@@ -177,3 +177,12 @@ def test_an_operator_without_a_rule_is_refused() -> None:
         differentiate(model, "l", ["x0"])
     with pytest.raises(PycompilerError, match=r"P0118.*x0"):
         differentiate(model, "x0", ["x0"])
+
+
+@pytest.mark.parametrize("operator", sorted(REFUSED))
+def test_the_gradient_of_floats_is_refused(operator: str) -> None:
+    """Their composites are for integers."""
+    text = f"""<ir_version: 10, opset_import: ["": 20]> g (float[3, 2] x) => (float l) {{
+        l = {operator} <keepdims = 0> (x) }}"""
+    with pytest.raises(PycompilerError, match=rf"P0119.*{operator}"):
+        differentiate(onnx.parser.parse_model(text), "l", ["x"])
