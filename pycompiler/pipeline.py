@@ -12,6 +12,7 @@ from .app.make_app import make_app, program_text
 from .app.model import App
 from .errors import NoRoomError, NoSwitchError
 from .frontend.import_onnx import ImportedModel, import_onnx
+from .garbage import without_collection
 from .graph.graph import MNGraph
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
@@ -82,18 +83,19 @@ def compile_onnx(
     Warns (HostFallbackWarning) if nodes must run on the host. A node whose tensors do not fit local
     memory even in slices runs there too. Raises the diagnostics of the passes.
     """
-    with report.running("import") as facts:
-        imported = import_onnx(model, target, options.update)
-        facts["nodes"] = len(imported.graph.nodes)
-    for _ in range(_MOST_ON_HOST):
-        try:
-            return _compiled(model, imported, target, options, report, known)
-        except (NoRoomError, NoSwitchError) as problem:
-            graph = on_the_host(imported.graph, problem)
-            if graph is None or options.strict or options.time_slice == "off":
-                raise
-            imported = replace(imported, graph=graph)
-    return _compiled(model, imported, target, options, report, known)
+    with without_collection():
+        with report.running("import") as facts:
+            imported = import_onnx(model, target, options.update)
+            facts["nodes"] = len(imported.graph.nodes)
+        for _ in range(_MOST_ON_HOST):
+            try:
+                return _compiled(model, imported, target, options, report, known)
+            except (NoRoomError, NoSwitchError) as problem:
+                graph = on_the_host(imported.graph, problem)
+                if graph is None or options.strict or options.time_slice == "off":
+                    raise
+                imported = replace(imported, graph=graph)
+        return _compiled(model, imported, target, options, report, known)
 
 
 def _compiled(

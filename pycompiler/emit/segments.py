@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ..garbage import without_collection
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
@@ -46,7 +45,7 @@ def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Se
     ``emit`` says how the nodes of a segment become one program: one after the other, or merged.
     """
     made: list[Segment] = []
-    with _without_collection():
+    with without_collection():
         for (_, side), group in groupby(graph.nodes, lambda n: (n.segment, n.side)):
             nodes = tuple(group)
             code = _emit(nodes, graph, target, emit) if side is Side.DEVICE else None
@@ -95,18 +94,3 @@ def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...],
     wanted |= {n for node in graph.nodes if node.name not in own for n in node.inputs}
     outputs = [out for node in nodes for out in node.outputs if out and out in wanted]
     return tuple(inputs), tuple(outputs)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Stop the garbage collector, and restore its state afterwards.
-
-    Code consists of many small objects without cycles. The collector would take half of the time.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
