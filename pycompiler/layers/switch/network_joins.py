@@ -58,6 +58,8 @@ def network_of(
     mabs = next((one for one in joins(operation, target) if one.digits <= found[Level.MAB]), None)
     words = mabs.words if mabs is not None else l1bm_room(target).words
     network = Network(operation, mabs, sets, l2bs, words)
+    if not words_at_once(network, target):
+        return None
     taken = {(Level.L1B, digit) for digit in found[Level.L1B]}
     if l2bs:
         taken |= {(Level.L2B, digit) for digit in every}
@@ -89,8 +91,13 @@ def capacity(network: Network, target: Target) -> int:
 
 
 def words_at_once(network: Network, target: Target) -> int:
-    """Return how many long words of each PE fit half of L1BM, in whole vectors."""
-    return max(1, target.words("l1bm") // 2 // network.vector) * target.cycles
+    """Return how many long words of each PE fit half of L1BM and of L2BM, in whole vectors.
+
+    Each set of L1Bs has words of its own in L2BM. 0 if not even one vector fits.
+    """
+    piece = _piece(network, target)
+    each = capacity(network, target) // len(network.l1bs) // piece * piece
+    return min(each, target.words("l1bm") // 2) // network.vector * target.cycles
 
 
 def up(network: Network, part: Words, words: int, place: int, target: Target) -> Iterator[Line]:

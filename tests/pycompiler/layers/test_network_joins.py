@@ -11,7 +11,15 @@ from pycompiler.graph.digits import PrimeDigit, primes
 from pycompiler.graph.layout import Level
 from pycompiler.layers.fragment import Step
 from pycompiler.layers.scratch import Scratch
-from pycompiler.layers.switch.network_joins import count_steps, down, network_of, space, up
+from pycompiler.layers.switch.network_joins import (
+    capacity,
+    count_steps,
+    down,
+    network_of,
+    space,
+    up,
+    words_at_once,
+)
 from pycompiler.machine import Target, load_target
 
 #: By machine: layouts of a value, reduced along its second axis, and what the code must have.
@@ -37,6 +45,12 @@ LAYOUTS = {
         ["l1bmr", "l2bmrffadd@", "mvrffadd", "mvb"],
     ),
     "L2Bs alone": ("mncore2", (16, 16), "((8_L1B:1, 2:1), (8_L2B:1, 2:2))", ["mvrffadd", "mvb"]),
+    "more than half of L2BM at once": (
+        "mncore2",
+        (512, 16),
+        "((8_L1B:1, 64:1), (8_L2B:1, 2:64))",
+        ["mvrffadd", "mvb"],
+    ),
     "one L2B of each group": (
         "mncore2",
         (4, 32),
@@ -103,3 +117,19 @@ def test_the_number_of_steps() -> None:
 def test_without_l1bs_and_l2bs_there_is_no_network(target: Target) -> None:
     mabs = frozenset((Level.MAB, digit) for digit in primes(target.level_range["MAB"]))
     assert network_of("ffadd", mabs, target) is None
+
+
+@pytest.mark.parametrize("machine", ["mini", "mncore2"])
+def test_what_goes_up_at_once_fits(machine: str) -> None:
+    """Even if each L1B is a set of its own, and without the network of the MABs."""
+    target = load_target(machine)
+    levels = [Level.L1B, Level.L2B, Level.MAB]
+    units = {level: primes(target.level_range[level.value]) for level in levels}
+    for taken in ([Level.L1B], [Level.L2B], [Level.L1B, Level.L2B], [Level.L2B, Level.MAB]):
+        over = frozenset((level, digit) for level in taken for digit in units[level])
+        found = network_of("ffadd", over, target)
+        if found is None:
+            continue
+        words = words_at_once(found[0], target)
+        assert words >= target.cycles
+        assert space(found[0], words, target) <= capacity(found[0], target)
