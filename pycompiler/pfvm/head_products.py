@@ -207,9 +207,14 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     found = made.node("MatMul", [x, weights], [*counts, *sizes, matrix.shape[1]])
     axes = made.constant(np.arange(len(outer), dtype=np.int64))
     found = made.node("ReduceSum", [found, axes], [*sizes, matrix.shape[1]], keepdims=0)
+    biases = [one for one in product.inputs[2:] if one is not None]
+    # A row is added in front of the view, which may then join the views behind the product.
+    rowed = [one for one in biases if len(shape_of(one) or (1, 1)) == 1]
+    for bias in rowed:
+        found = made.node("Add", [found, bias], [*sizes, matrix.shape[1]])
     found = made.view(found, result)
-    for bias in product.inputs[2:]:
-        if bias is not None:
+    for bias in biases:
+        if bias not in rowed:
             found = made.node("Add", [found, bias], result)
     put(graph, made, found, chain[::-1])
 

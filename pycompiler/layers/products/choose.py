@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from ...graph.digits import agrees, primes
@@ -105,7 +106,8 @@ def _spreads(
 
     A spread keeps the units of the first operand, or the units wanted for the result, or neither.
     Some spreads give more units to the rows, others give the L1Bs to the contracted axis, and then
-    some L2Bs to the columns.
+    some L2Bs to the columns. If none of them fits, rows and columns share L1Bs and L2Bs in all
+    ways.
     """
     roles, kind = roles_of(node, graph), precision_of(node, target)
     names = {name for name in (*node.inputs, *node.outputs) if name}
@@ -134,15 +136,31 @@ def _spreads(
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
         rules += [SpreadRule(columns=count) for count in (1, 2, 4) if count < blocks]
-    for near in (*kept, None):
-        for rule in rules:
-            spread = spread_units(roles, kind, target, near, rule)
-            if spread in done or (rule.contracted and (rounded or not spread.k)):
-                continue
-            done.append(spread)
-            found = operand_layouts(node, graph, spread, target)
-            if fits(node, found, target):
-                yield found
+    any_fits = False
+    for tried in (rules, _shared_units(target)):
+        for near in (*kept, None):
+            for rule in tried:
+                spread = spread_units(roles, kind, target, near, rule)
+                if spread in done or (rule.contracted and (rounded or not spread.k)):
+                    continue
+                done.append(spread)
+                found = operand_layouts(node, graph, spread, target)
+                if fits(node, found, target):
+                    any_fits = True
+                    yield found
+        if any_fits or roles.windows:
+            break
+
+
+def _shared_units(target: Target) -> list[SpreadRule]:
+    """Return rules by which columns take some digits of L1Bs and of L2Bs, and rows the others."""
+    l1bs, l2bs = (
+        range(len(primes(target.level_range[level.value])) + 1) for level in (Level.L1B, Level.L2B)
+    )
+    return [
+        SpreadRule(l1bs=inner, l2bs=outer, rows_first=not inner)
+        for inner, outer in product(l1bs, l2bs)
+    ]
 
 
 def _divided(node: MNNode, graph: MNGraph, target: Target) -> Iterator[int]:

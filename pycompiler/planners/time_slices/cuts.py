@@ -18,7 +18,7 @@ from ..overrides import Overrides, wanted_slices
 from .cut_classes import Axes, Axis
 from .sliced_graph import TimeSlices
 
-_WASTE = 8  # slices may pad an axis by at most 1/8 of its length
+_WASTE = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
 
 
 class Cuts:
@@ -36,6 +36,8 @@ class Cuts:
         self.useless: set[Axis] = set()
         #: Sizes that did not work: an operator refused the last slice, or layouts undid the cut.
         self.forbidden: set[tuple[Axis, int]] = set()
+        #: Slices may pad an axis by at most its length divided by this.
+        self.waste = _WASTE
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
             for number, one in self.axes.of_value(name):
@@ -181,7 +183,7 @@ class Cuts:
         """Whether slices of ``size`` add little padding, and none where padding is illegal."""
         whole = self.axes.size(one)
         fills = size % self._unit(one) == 0 and (one, size) not in self.forbidden
-        return fills and self._even(one, size) and -whole % size * _WASTE <= whole
+        return fills and self._even(one, size) and -whole % size * self.waste <= whole
 
     def _unit(self, one: Axis) -> int:
         """Return what slices of a class must be multiples of: halves that a product adds up."""

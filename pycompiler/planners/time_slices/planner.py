@@ -144,7 +144,15 @@ class _Search(Cuts):
         """Cut until everything fits, or until nothing more can be cut."""
         if not finer:
             return self.laid_out()
-        found = self._refined(self._started(), excess)
+        found = self._hastened(self._started())
+        if self.waste > 1 and any(excess(found, self.target, self.share)):
+            self._allow_padding()
+            found = self._hastened(found)
+        return self._refined(found, crowded) if found.sizes else found
+
+    def _hastened(self, found: TimeSlices) -> TimeSlices:
+        """Cut until everything fits; where a cut does not help, try much finer ones."""
+        found = self._refined(found, excess)
         while self.useless and self.haste < 1 << _TRIES:
             if not any(excess(found, self.target, self.share)):
                 break
@@ -154,7 +162,13 @@ class _Search(Cuts):
             self.useless.clear()
             found = self._refined(found, excess)
         self.haste = 1
-        return self._refined(found, crowded) if found.sizes else found
+        return found
+
+    def _allow_padding(self) -> None:
+        """Allow slices that are mostly padding, which are better than none."""
+        self.waste = 1
+        self.forbidden.clear()
+        self.useless.clear()
 
     def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
         """Cut for the node with the largest factor of ``measure``, until it yields no node."""
@@ -262,12 +276,21 @@ class _Search(Cuts):
         that need too much come first, then cuts of the largest values. P0305 if no cut helps.
         """
         found: TimeSlices | None = None
+        before: dict[Axis, int] | None = None
+        chosen: tuple[tuple[Axis, int], ...] = ()
         for _ in range(_ROUNDS):
             found = self.attempt()
             if found is not None:
                 break
+            if self.sizes == before:
+                # Layouts in DRAM padded the slices of the last cut to what they were before.
+                self.forbidden.update(chosen)
+            before = dict(self.sizes)
             chosen = self._cut_largest_excess() or self._cut_largest_class()
-            if not chosen:
+            if not chosen and self.waste > 1:
+                self._allow_padding()
+                self.sizes.clear()
+            elif not chosen:
                 break
             self.sizes.update(chosen)
         return found or self.laid_out()

@@ -255,9 +255,21 @@ def _single(one: Shape, other: Shape) -> tuple[MNGraph, MNNode, Target]:
     return graph.with_values(values), graph.nodes[0], target
 
 
-def test_long_rows_and_a_large_matrix_have_a_spread() -> None:
-    """Of Swin's last stage with three pictures: no axis can be cut into time slices."""
-    graph, node, target = _single((3, 49, 768), (768, 2304))
+@pytest.mark.parametrize(
+    ("rows", "matrix", "mode"),
+    [
+        ((3, 49, 768), (768, 2304), "float"),
+        # Columns and rows must share the L1Bs and the L2Bs.
+        ((180, 3, 930), (930, 930), "mixed"),
+    ],
+    ids=["Swin's last stage with three pictures", "a layer 930/6 on 3 x 180 tokens"],
+)
+def test_long_rows_and_a_large_matrix_have_a_spread(rows: Shape, matrix: Shape, mode: str) -> None:
+    """No axis of these products can be cut into time slices."""
+    target = load_target("mncore2")
+    graph = import_onnx(one_node("MatMul", {"a": rows, "b": matrix}, {}), target).graph
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype=mode)
+    (node,) = (one for one in graph.nodes if one.op == "MatMul")
     assert list(candidate_layouts(node, graph, target, {}))
 
 

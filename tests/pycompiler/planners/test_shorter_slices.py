@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from compiling import compiled, model_of, random_inputs, run
 
@@ -58,3 +59,20 @@ def test_slices_of_heads_are_slices_of_columns(count: int) -> None:
     x = rng.standard_normal((rows, 16)).astype(np.float32)
     wanted = np.maximum(x @ inner, 0) @ outer
     np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_slices_of_padding_where_nothing_else_helps() -> None:
+    """Only the batch of 3 can be cut: both axes of the products are rows and columns of ``x``.
+
+    The second of two slices is half padding. Nothing more than an eighth was allowed.
+    """
+    text = """<ir_version: 10, opset_import: ["": 20]>
+        g (float[3, 100, 8] x) => (float[3, 100, 100] y) {
+            t = Transpose <perm = [0, 2, 1]> (x)  s = MatMul (x, t)  y = Relu (s) }"""
+    model = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
+    result, _ = compiled(model, strict=True)
+    inputs = random_inputs({"x": (3, 100, 8)}, 5)
+    x = inputs["x"]
+    wanted = np.maximum(x @ x.transpose(0, 2, 1), 0)
+    bound = 8 * SUMS["Float", SUM] * np.abs(x).max() ** 2
+    assert np.abs(run(result, inputs)["y"] - wanted).max() <= bound
