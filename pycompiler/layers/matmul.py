@@ -149,7 +149,7 @@ class Product(UntiedAxes):
             return
         wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
         if wanted is None:
-            yield "the contracted axis on some L1Bs"
+            yield "the contracted axis on some L1Bs, or terms that do not fill all of them"
             return
         for name, layout in wanted.items():
             value = graph.values[name]

@@ -192,8 +192,11 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     spread.batch = [rows(axis) for axis in roles.c[0]]
     spread.m, spread.n = rows(roles.c[1]), units(out, roles.c[2])
     spread.k = units(node.inputs[0], roles.a[2])
-    if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
-        return None
+    if spread.k:
+        # All L1Bs share the terms, and each has whole blocks: nothing clears a block of padding.
+        unit = precision_of(node, target).packed * prod(digit.size for digit in spread.k)
+        if len(spread.k) != len(primes(target.level_range["L1B"])) or roles.k % unit:
+            return None
     found = operand_layouts(node, graph, spread, target)
     if roles.windows or all(_is_laid_out(graph.values[n], one, target) for n, one in found.items()):
         return found

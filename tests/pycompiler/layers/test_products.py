@@ -21,7 +21,7 @@ from pycompiler.graph import Layout, Level, MNDtype, MNGraph, MNNode, parse_layo
 from pycompiler.graph.verify import violations
 from pycompiler.layers.operators import RULES
 from pycompiler.layers.products.choose import candidate_layouts
-from pycompiler.layers.products.layouts import operand_layouts, unit_digits
+from pycompiler.layers.products.layouts import operand_layouts, unit_digits, wanted_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
 from pycompiler.layers.products.spreads import SpreadRule, spread_units
 from pycompiler.machine import Target, load_target
@@ -288,6 +288,24 @@ def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
     wanted = (made["a"].astype(np.float64) @ made["b"]).astype(np.float32)
     model = one_node("MatMul", shapes, {})
     check(model, made, wanted, limit, "mncore2", overrides=overrides)
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+def test_terms_that_do_not_fill_all_l1bs(mode: str) -> None:
+    """A last slice has the layouts of longer ones; L1Bs with padding alone added what lay there."""
+    shapes, target = {"a": (8, 56), "b": (56, 12)}, load_target("mini")
+    graph = import_onnx(one_node("MatMul", {"a": (8, 64), "b": (64, 12)}, {}), target).graph
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype=mode)
+    (node,) = (one for one in graph.nodes if one.op == "MatMul")
+    way = SpreadRule(contracted=True)
+    spread = spread_units(roles_of(node, graph), precision_of(node, target), target, None, way)
+    assert {digit.level for digit in spread.k} == {Level.L1B}
+    layouts = operand_layouts(node, graph, spread, target)
+    values_of = {name: replace(graph.values[name], layout=one) for name, one in layouts.items()}
+    for name, shape in zip(node.inputs, shapes.values(), strict=True):
+        type_of = replace(values_of[name].type, shape=shape)
+        values_of[name] = replace(values_of[name], type=type_of)
+    assert wanted_layouts(node, graph.with_values(values_of), target) is None
 
 
 def test_rows_of_two_axes_keep_their_units() -> None:
