@@ -42,8 +42,8 @@ from pycompiler.tolerance import NETWORKS
 
 HEADS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 WIDTHS, LENGTHS, BATCHES = (64, 1024), (7, 512), (1, 2, 3, 4, 5, 7, 8, 12, 16)
-#: One layer differs from torch by about a thousandth of its largest value. The bound of deep networks
-#: in `mixed` would let the sum over a wrong slice pass.
+#: One layer differs from torch by about a thousandth of its largest value. The bound of deep
+#: networks in `mixed` would let the sum over a wrong slice pass.
 CLOSE = 5e-3
 #: Layers of the draw, and CPU seconds that a compile, or a run, may take.
 DRAWN, LIMIT = 60, 600
