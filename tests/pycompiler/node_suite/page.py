@@ -23,7 +23,7 @@ RECORDS = {
     "emu2:mncore2": DATA / "onnx_node_tests_mncore2.txt",
 }
 #: One test of how many runs, by device: a machine of 4,096 PEs takes its time.
-STEPS = {"emu2:mini": 1, "emu2:mncore2": 3}
+STEPS = {"emu2:mini": 1, "emu2:mncore2": 1}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT, ONNXRUNTIME)
 
 
