@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from math import gcd, lcm
+from math import ceil, gcd, lcm
 
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
@@ -16,6 +16,7 @@ from ...layers.products.roles import precision
 from ...machine import Target
 from ..overrides import Overrides, wanted_slices
 from .cut_classes import Axes, Axis
+from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices
 
 _WASTE = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
@@ -237,6 +238,54 @@ class Cuts:
         found |= dict(zip(distinct([n for n in node.inputs if n]), place.inputs, strict=True))
         values = {name: replace(graph.values[name], location=at) for name, at in found.items()}
         return any(layer.refusals(node, graph.with_values(values), self.target))
+
+    # -- the next cut --------------------------------------------------------------------------
+
+    def choose(
+        self, node: MNNode, found: TimeSlices, factor: float, *, few: bool = False
+    ) -> tuple[tuple[Axis, int], ...]:
+        """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
+
+        If the node contracts an axis, several classes may be cut at once, because its operands
+        share classes. With ``few`` a cut that few other values share is better.
+        """
+        ours = {
+            found.axes.of(axis): one
+            for one, members in self.members.items()
+            for axis in members
+            if axis[0] in found.graph.values
+        }
+        cuts = [
+            (ours[one], cut)
+            for one, cut in found.axes.of_node(node)
+            if one in ours and self.finer(ours[one], 1.0) is not None
+        ]
+        if LAYERS[node.op].anchored and any(cut.joins for _, cut in cuts):
+            tiles = best_tiles(
+                node,
+                found.graph,
+                self.target,
+                [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts],
+                self.share,
+            )
+            if tiles:
+                return tiles
+        best: tuple[tuple[int, bool, int, int, int, int], Axis] | None = None
+        for one, cut in cuts:
+            words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
+            place = min(number for _, number in cut.axes)
+            shared = len(self.members[one]).bit_length() if few else 0
+            # A cut of an axis that lies in Addr leaves no unit without work.
+            local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
+            rank = -shared, one not in self.axes.joined, words, local, -place, self.now(one)
+            if best is None or rank > best[0]:
+                best = rank, one
+        if best is None:
+            return ()
+        # If the class has no size that is small enough, take any finer one: later cuts do the rest.
+        size = self.finer(best[1], factor * self.haste) or self.finer(best[1], 1.0)
+        assert size is not None
+        return ((best[1], size),)
 
 
 #: Anchored operators. If they join slices, most cannot work on a shorter last slice.

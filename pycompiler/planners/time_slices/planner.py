@@ -13,27 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import ceil, prod
+from math import prod
 from typing import Protocol
 
 from ...errors import NoSwitchError
-from ...graph.graph import Location, MNGraph, MNNode
-from ...layers.base import layout_of
-from ...layers.dram_transfer_plan import plan_transfer
-from ...layers.operators import LAYERS
+from ...graph.graph import MNGraph, MNNode
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..overrides import Overrides, whole_overrides
 from .cut_classes import Axes, Axis
-from .cuts import ANCHORED, Cuts
-from .matrices import narrow_matrices
-from .product_tiles import best_tiles
-from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large, units
+from .faster_cuts import FasterCuts
+from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large
 
 _ROUNDS = 60  # the most cuts that one search makes
 _TRIES = 4  # how often useless cuts are tried again, each time twice as fine
 _CLOSE = 8  # the most cuts that are laid out by the better planner
-_CHUNKS = 4  # a transfer of fewer parts is not worth slices
 
 
 class LayOut(Protocol):
@@ -83,12 +77,13 @@ def plan_time_slices(
         fitted = work.cut_for_final_layouts() if mode != "off" else None
         found = fitted or work.run(finer=mode != "off")
     if mode == "auto" and not given:
+        found = work.cut_wide(found)
         found = work.narrow_matrices(found)
     found = work.overlap_transfers(found) if mode == "auto" else found
     return work.with_final_layouts(found) if found.sizes else found
 
 
-class _Search(Cuts):
+class _Search(FasterCuts):
     """Cuts that become finer until everything fits."""
 
     #: Slices are cut this many times finer than necessary.
@@ -130,7 +125,7 @@ class _Search(Cuts):
                 undone += dict(chosen)
                 self.useless.update(one for one in undone if undone.count(one) > 1)
                 self.forbidden.update(chosen)
-            tries = (self._choose(node, rough, factor, few=True) for factor, node in over)
+            tries = (self.choose(node, rough, factor, few=True) for factor, node in over)
             chosen = next((found for found in tries if found), ())
             if not chosen:
                 break
@@ -187,7 +182,7 @@ class _Search(Cuts):
                 self.useless.update(before[2])
                 before = None
                 continue
-            chosen = self._choose(worst, found, factor)
+            chosen = self.choose(worst, found, factor)
             if not chosen:
                 break
             classes = tuple(one for one, _ in chosen)
@@ -200,51 +195,6 @@ class _Search(Cuts):
             found = self.attempt() or before[1]
         return found
 
-    def narrow_matrices(self, found: TimeSlices) -> TimeSlices:
-        """Cut matrices so that the columns of a slice fit every L1B, if the program gets faster.
-
-        Rows then need not leave their L1B, not even for a wide product.
-        """
-        before = dict(self.sizes)
-        tried = [before]
-        for inner in (True, False):
-            self.sizes = narrow_matrices(self, inner=inner)
-            if not self.sizes or self.sizes in tried:
-                continue
-            tried.append(dict(self.sizes))
-            try:
-                made = self.laid_out(last=True)
-            except NoSwitchError:
-                continue
-            steps = [estimated_steps(one, self.target) for one in (found, made)]
-            if not any(excess(made, self.target, self.share)) and steps[1] < steps[0]:
-                found, before = made, dict(self.sizes)
-        self.sizes = before
-        return found
-
-    def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
-        """Cut the classes of elementwise operators and reductions so that transfers overlap work.
-
-        A slice is then as large as one buffer of L2BM. While it is computed, the next slice moves
-        to L2BM and the slice before it moves to DRAM. A cut is kept only if values in DRAM have the
-        same digits on the units as before.
-        """
-        for one in list(self.members):
-            chunks = self._chunks(found, one)
-            factor = chunks
-            while factor >= _CHUNKS:
-                size = self.finer(one, factor)
-                if size is not None and not self.axes.ops.get(one, set()) & ANCHORED:
-                    before = dict(self.sizes)
-                    self.sizes[one] = size
-                    finer = self.attempt()
-                    if finer is not None and units(finer) == units(found):
-                        found = finer
-                        break
-                    self.sizes = before
-                factor //= 2
-        return found
-
     def with_final_layouts(self, found: TimeSlices) -> TimeSlices:
         """Lay out the slices for the last time; keep the result if it fits and is faster."""
         sizes = dict(self.sizes)
@@ -255,19 +205,6 @@ class _Search(Cuts):
         fits = self.sizes == sizes and not any(excess(last, self.target, self.share))
         steps = [estimated_steps(one, self.target) for one in (found, last)]
         return last if fits and steps[1] < steps[0] else found
-
-    def _chunks(self, found: TimeSlices, one: Axis) -> int:
-        """Return the most parts in which a DRAM value of a class is moved; 0 for joined classes."""
-        if one in self.axes.joined:
-            return 0
-        names = {name for name, _ in self.members[one]}
-        values = [found.graph.values[name] for name in names if name in found.graph.values]
-        counts = [
-            len(plan_transfer(layout_of(value), self.target).chunks)
-            for value in values
-            if value.location is Location.DRAM
-        ]
-        return max(counts, default=0)
 
     def _started(self) -> TimeSlices:
         """Lay out the graph, and cut it if that is impossible without cuts.
@@ -305,7 +242,7 @@ class _Search(Cuts):
             excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
         )
         for factor, node in over:
-            chosen = self._choose(node, rough, min(factor, 2.0))
+            chosen = self.choose(node, rough, min(factor, 2.0))
             if chosen:
                 return chosen
         return ()
@@ -328,51 +265,3 @@ class _Search(Cuts):
             if best is None or rank > best[0]:
                 best = rank, one, size
         return () if best is None else (best[1:],)
-
-    # -- the next cut --------------------------------------------------------------------------
-
-    def _choose(
-        self, node: MNNode, found: TimeSlices, factor: float, *, few: bool = False
-    ) -> tuple[tuple[Axis, int], ...]:
-        """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
-
-        If the node contracts an axis, several classes may be cut at once, because its operands
-        share classes. With ``few`` a cut that few other values share is better.
-        """
-        ours = {
-            found.axes.of(axis): one
-            for one, members in self.members.items()
-            for axis in members
-            if axis[0] in found.graph.values
-        }
-        cuts = [
-            (ours[one], cut)
-            for one, cut in found.axes.of_node(node)
-            if one in ours and self.finer(ours[one], 1.0) is not None
-        ]
-        if LAYERS[node.op].anchored and any(cut.joins for _, cut in cuts):
-            tiles = best_tiles(
-                node,
-                found.graph,
-                self.target,
-                [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts],
-                self.share,
-            )
-            if tiles:
-                return tiles
-        best: tuple[tuple[int, bool, int, int, int, int], Axis] | None = None
-        for one, cut in cuts:
-            words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
-            place = min(number for _, number in cut.axes)
-            shared = len(self.members[one]).bit_length() if few else 0
-            # A cut of an axis that lies in Addr leaves no unit without work.
-            local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
-            rank = -shared, one not in self.axes.joined, words, local, -place, self.now(one)
-            if best is None or rank > best[0]:
-                best = rank, one
-        if best is None:
-            return ()
-        # If the class has no size that is small enough, take any finer one: later cuts do the rest.
-        size = self.finer(best[1], factor * self.haste) or self.finer(best[1], 1.0)
-        assert size is not None
-        return ((best[1], size),)

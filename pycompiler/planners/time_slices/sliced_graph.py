@@ -11,6 +11,7 @@ from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from ...graph.layout import Layout, Level, SubAxis
 from ...layers.base import distinct, layout_of
 from ...layers.operators import LAYERS, stays_in_dram
+from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..lpz.costs import Costs
 from .cut_classes import Axes, Axis
@@ -118,6 +119,17 @@ def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[f
             yield factor, node
         # Outputs of the graph have moved to DRAM by then.
         alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
+
+
+def wide(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+    """Yield the nodes whose operands, without constants, leave little of LM, with the factor."""
+    graph = found.graph
+    room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
+    for node in graph.device_nodes():
+        names = {name for name in (*node.inputs, *node.outputs) if name} - graph.constants.keys()
+        factor = sum(graph.values[name].num_lw or 0 for name in names) / room
+        if factor > 1 and node.op != SWITCH:
+            yield factor, node
 
 
 def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import onnx
 import pytest
@@ -72,3 +74,19 @@ def test_sizes_that_layouts_undo_are_not_asked_for_again() -> None:
     x = rng.standard_normal((*rows, width)).astype(np.float32)
     wanted = x + np.maximum(x @ inner + constants["c"], 0) @ outer
     np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, atol=0.05)
+
+
+@pytest.mark.skipif("EMU2_LONG" not in os.environ, reason="runs in `make test-long`")
+def test_wide_values_are_cut_for_speed() -> None:
+    """The scores of 499 tokens fill an LM; operators on them leave no room for anything else."""
+    text = """<ir_version: 10, opset_import: ["": 20]>
+        g (float[4, 12, 499, 10] x) => (float[4, 12, 499, 10] y) {
+            t = Transpose <perm = [0, 1, 3, 2]> (x)  s = MatMul (x, t)
+            e = Exp (s)  y = MatMul (e, x) }"""
+    model = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text))
+    options = {"float_dtype": "mixed", "strict": True}
+    sliced, whole = (compiled(model, "mncore2", time_slice=m, **options) for m in ("auto", "fit"))
+    assert sliced[1]["cycles"] < whole[1]["cycles"] / 2
+    inputs = random_inputs({"x": (4, 12, 499, 10)}, seed=1)
+    found, wanted = (run(one[0], inputs, "mncore2")["y"] for one in (sliced, whole))
+    assert np.abs(found - wanted).max() <= 5e-3 * np.abs(wanted).max()

@@ -1,0 +1,105 @@
+"""Cuts that make a program faster, of values that would fit LM whole."""
+
+from __future__ import annotations
+
+from ...errors import NoSwitchError
+from ...graph.graph import Location
+from ...layers.base import layout_of
+from ...layers.dram_transfer_plan import plan_transfer
+from .cut_classes import Axis
+from .cuts import ANCHORED, Cuts
+from .matrices import narrow_matrices
+from .sliced_graph import TimeSlices, estimated_steps, excess, units, wide
+
+_CHUNKS = 4  # a transfer of fewer parts is not worth slices
+_WIDE = 3  # the most cuts of wide values that are tried
+
+
+class FasterCuts(Cuts):
+    """Cuts that are kept if the estimated steps become fewer."""
+
+    def cut_wide(self, found: TimeSlices) -> TimeSlices:
+        """Cut values that leave no room for others, if the program gets faster.
+
+        An operator that fills both LMs sends everything else to DRAM, and the search finds few
+        layouts that fit.
+        """
+        useless = set(self.useless)
+        for _ in range(_WIDE):
+            over = sorted(wide(found, self.target, self.share), key=lambda it: -it[0])
+            tries = (self.choose(node, found, factor, few=True) for factor, node in over)
+            chosen = next((one for one in tries if one), ())
+            if not chosen:
+                break
+            before = dict(self.sizes)
+            self.sizes.update(chosen)
+            try:
+                made = self.laid_out(last=True)
+            except NoSwitchError:
+                made = found
+            steps = [estimated_steps(one, self.target) for one in (found, made)]
+            if steps[1] < steps[0] and not any(excess(made, self.target, self.share)):
+                found = made
+            else:
+                self.sizes = before
+                self.useless.update(one for one, _ in chosen)
+        self.useless = useless
+        return found
+
+    def narrow_matrices(self, found: TimeSlices) -> TimeSlices:
+        """Cut matrices so that the columns of a slice fit every L1B, if the program gets faster.
+
+        Rows then need not leave their L1B, not even for a wide product.
+        """
+        before = dict(self.sizes)
+        tried = [before]
+        for inner in (True, False):
+            self.sizes = narrow_matrices(self, inner=inner)
+            if not self.sizes or self.sizes in tried:
+                continue
+            tried.append(dict(self.sizes))
+            try:
+                made = self.laid_out(last=True)
+            except NoSwitchError:
+                continue
+            steps = [estimated_steps(one, self.target) for one in (found, made)]
+            if not any(excess(made, self.target, self.share)) and steps[1] < steps[0]:
+                found, before = made, dict(self.sizes)
+        self.sizes = before
+        return found
+
+    def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
+        """Cut the classes of elementwise operators and reductions so that transfers overlap work.
+
+        A slice is then as large as one buffer of L2BM. While it is computed, the next slice moves
+        to L2BM and the slice before it moves to DRAM. A cut is kept only if values in DRAM have the
+        same digits on the units as before.
+        """
+        for one in list(self.members):
+            chunks = self._chunks(found, one)
+            factor = chunks
+            while factor >= _CHUNKS:
+                size = self.finer(one, factor)
+                if size is not None and not self.axes.ops.get(one, set()) & ANCHORED:
+                    before = dict(self.sizes)
+                    self.sizes[one] = size
+                    finer = self.attempt()
+                    if finer is not None and units(finer) == units(found):
+                        found = finer
+                        break
+                    self.sizes = before
+                factor //= 2
+        return found
+
+    def _chunks(self, found: TimeSlices, one: Axis) -> int:
+        """Return the most parts in which a DRAM value of a class is moved; 0 for joined classes."""
+        if one in self.axes.joined:
+            return 0
+        names = {name for name, _ in self.members[one]}
+        values = [found.graph.values[name] for name in names if name in found.graph.values]
+        counts = [
+            len(plan_transfer(layout_of(value), self.target).chunks)
+            for value in values
+            if value.location is Location.DRAM
+        ]
+        return max(counts, default=0)
