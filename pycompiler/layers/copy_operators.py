@@ -11,15 +11,16 @@ from math import gcd, prod
 
 import numpy as np
 
-from ..graph.digits import Part, parts, primes
+from ..graph.digits import Part, parts
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.layout import Layout, Level
 from ..machine import WORDS_PER_LONG, IntArray, Target
 from .base import Cut, Layer, Placement, layout_of
+from .copied_digits import below, filled, levels, on_units, shared_out
 from .copied_elements import Picked, Selection, concat, expand, pad, pick_slice, split
 from .data_movement import Moving
-from .default_layout import built, closed, dense, fresh_layout, small
+from .default_layout import built, closed, dense, fresh_layout, most_words, small, whole_layout
 from .fragment import Fragment, Line, Literal, PeOperand, alu_step
 from .scratch import vector
 
@@ -64,11 +65,30 @@ class Copy(Moving):
         )
         times = prod(value.shape) // max(1, prod(spread))
         hint = hints.get(main) or fresh_layout(spread, dtype, target, times)
+        found = self._near(node, graph, target, main, hint)
+        room = target.words("lm0")
+        if most_words(found.values(), target) > room:
+            # No digit of a unit divides what the hint leaves in Addr: pad the other axes.
+            wide = whole_layout(spread, dtype, target, padded=True, times=times)
+            other = self._near(node, graph, target, main, wide)
+            if most_words(other.values(), target) <= room:
+                return other
+        return found
+
+    def _near(
+        self, node: MNNode, graph: MNGraph, target: Target, main: str, hint: Layout
+    ) -> dict[str, Layout]:
+        """Return layouts with the digits that ``hint`` has for the value ``main``, if possible."""
+        value, rank = graph.values[main], len(graph.values[node.outputs[0]].shape)
+        dtype, blocks = value.dtype, self.blocks(node, graph)
+        along: tuple[int | None, ...] = tuple(range(rank))
+        if main in node.inputs:
+            along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
         kept: dict[int, list[Part]] = {}
         for axis, where in enumerate(along):
             if where is not None:
                 found = parts(hint, value.shape)[axis]
-                kept[where] = _below(found, blocks[where]) if where in blocks else found
+                kept[where] = below(found, blocks[where]) if where in blocks else found
         packed = prod(p.size for found in kept.values() for p in found if p.level is Level.W)
         if packed != dtype.words_per_long:
             sizes = graph.values[node.outputs[0]].shape
@@ -85,7 +105,7 @@ class Copy(Moving):
             def lay_out(name: str, whither: Sequence[int | None]) -> None:
                 shape = graph.values[name].shape
                 placed = {
-                    axis: _filled(kept.get(where, []), shape[axis], where in blocks)
+                    axis: filled(kept.get(where, []), shape[axis], where in blocks)
                     if where is not None and shape[axis] > 1
                     else []
                     for axis, where in enumerate(whither)
@@ -102,7 +122,7 @@ class Copy(Moving):
         layouts = laid_out(kept)
         if not small(layouts.values(), target):
             # Units that changed axes gave back would hold copies: give them to other axes.
-            layouts = laid_out(_shared_out(kept, blocks, target))
+            layouts = laid_out(shared_out(kept, blocks, target))
         return layouts
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
@@ -185,12 +205,12 @@ class Copy(Moving):
                     if where is None:
                         continue
                     if where in picked:
-                        one, other = _on_units(ours[axis]), _on_units(theirs[where])
+                        one, other = on_units(ours[axis]), on_units(theirs[where])
                         if one != other:
                             yield f"axis {where} of `{name}` on other units than in `{given}`"
                         if any(blocks[where] % (p.lo * p.size) for p in one):
                             yield f"axis {where} of `{name}` on units"
-                    elif _levels(ours[axis]) != _levels(theirs[where]):
+                    elif levels(ours[axis]) != levels(theirs[where]):
                         yield f"axis {where} of `{name}` on other units than in `{given}`"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
@@ -257,72 +277,6 @@ def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
 
 def _filler(target: Target, word: int | None = None) -> PeOperand:
     return PeOperand("grf1", (0,) * target.cycles, word=word)
-
-
-def _shared_out(
-    kept: Mapping[int, list[Part]], blocks: Mapping[int, int], target: Target
-) -> dict[int, list[Part]]:
-    """Give unused unit digits to unchanged axes, where they divide a part in Addr."""
-    out = {axis: list(found) for axis, found in kept.items()}
-    used = [part for found in kept.values() for part in found if part.level is not Level.ADDR]
-    for level in reversed(UNIT_LEVELS):
-        for stride, size in primes(target.level_range[level.value]):
-            # The uppermost part of an axis may be shorter than the machine's digits.
-            if any(
-                part.level is level
-                and part.stride < stride * size
-                and stride < part.stride * part.size
-                for part in used
-            ):
-                continue
-            takers = [
-                (part.size, axis, part)
-                for axis, found in out.items()
-                if axis not in blocks
-                for part in found
-                if part.level is Level.ADDR and part.size % size == 0
-            ]
-            if takers:
-                _, axis, part = max(takers, key=lambda taker: taker[:2])
-                rest = part.size // size
-                out[axis].remove(part)
-                out[axis] += [Part(part.lo, rest, Level.ADDR, 0)] if rest > 1 else []
-                out[axis].append(Part(part.lo * rest, size, level, stride))
-    return out
-
-
-def _below(found: Sequence[Part], block: int) -> list[Part]:
-    """Return the parts with weights below ``block``, as far as their sizes divide it."""
-    out: list[Part] = []
-    weight = 1
-    for part in sorted(found):
-        if part.lo != weight or block % weight:
-            break
-        size = gcd(part.size, block // weight)
-        if size > 1:
-            out.append(Part(weight, size, part.level, part.stride))
-        if size != part.size:
-            break
-        weight *= size
-    return out
-
-
-def _filled(kept: Sequence[Part], size: int, changes: bool) -> list[Part]:
-    """Return the parts of an axis; the rest of a changed axis is one run in Addr."""
-    if not changes:
-        return list(kept)
-    weight = prod(part.size for part in kept)
-    return [*kept, Part(weight, -(-size // weight), Level.ADDR, 0)]
-
-
-def _on_units(found: Sequence[Part]) -> list[Part]:
-    return sorted(part for part in found if part.level is not Level.ADDR)
-
-
-def _levels(found: Sequence[Part]) -> list[tuple[int, int, Level, int]]:
-    return [
-        (p.lo, p.size, p.level, 0 if p.level is Level.ADDR else p.stride) for p in sorted(found)
-    ]
 
 
 def copied_addresses(

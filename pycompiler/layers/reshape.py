@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import gcd, prod
+from math import prod
 
+from ..graph.cut_weights import between, bounds, common_weights, ranges
 from ..graph.digits import Part, joined_parts, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.layout import Layout, Level
 from ..machine import Target
-from .default_layout import built, whole_layout
+from .default_layout import built, dense, whole_layout
 
 
 def flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:
@@ -73,17 +74,23 @@ def fitted(
     With ``padded``, digits may pad the axis at the top of each stretch of axes that both shapes
     have.
     """
-    total = prod(shape)
-    marks = [*_common(_bounds(shape), _bounds(result), total), total]
-    sizes = tuple(b // a for a, b in pairwise(marks))[::-1]
-    ends = [*sorted(_bounds(shape) & _bounds(result) | {1})[1:], total]
-    tops = [axis for axis, end in enumerate(reversed(marks[1:])) if end in ends]
-    flat = whole_layout(sizes, dtype, target, padded=tops if padded else False)
+    pieces = ranges(shape, result)[::-1]
+    sizes = tuple(high // low for low, high, _ in pieces)
+    ends = {*sorted(bounds(shape) & bounds(result) | {1})[1:], prod(shape)}
+    tops = [axis for axis, (_, end, _) in enumerate(pieces) if end in ends]
+    # What the two shapes cut differently must be one run in Addr: its digits get no units.
+    chains = [chain for *_, chain in pieces]
+    free = tuple(size if chain else 1 for size, chain in zip(sizes, chains, strict=True))
+    times = prod(sizes) // prod(free)
+    flat = whole_layout(free, dtype, target, padded=tops if padded else False, times=times)
+    placed = dict(enumerate(parts(flat, free)))
+    runs_of = (axis for axis, chain in enumerate(chains) if not chain)
+    placed |= {axis: [Part(1, sizes[axis], Level.ADDR, 1)] for axis in runs_of}
     cut: list[Part] = []
-    for axis, found in enumerate(parts(flat, sizes)):
+    for axis, found in dense(placed).items():
         low = prod(sizes[axis + 1 :])
         # What pads an axis lies beyond the beginning of the next one, and is not cut there.
-        inner = sorted(_inner(_bounds(shape), low, low * sizes[axis]))
+        inner = sorted(between(bounds(shape), low, low * sizes[axis]))
         for part in found:
             piece = Part(part.lo * low, part.size, part.level, part.stride)
             cut += _cut(piece, inner, low * sizes[axis])
@@ -102,7 +109,7 @@ def stretches(
 
     Axes of size 1 are left out.
     """
-    marks = [*sorted(_bounds(shape) & _bounds(result) | {1}), prod(shape)]
+    marks = [*sorted(bounds(shape) & bounds(result) | {1}), prod(shape)]
 
     def within(sizes: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
         weights = enumerate(prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
@@ -185,8 +192,8 @@ def _recut(
             elif axis:
                 kept[axis], changed = [Part(1, size, Level.ADDR, 1)], True
     total = prod(shape)
-    ours, theirs = _bounds(shape), _bounds(result)
-    common = [*_common(ours, theirs, total), total]
+    ours, theirs = bounds(shape), bounds(result)
+    common = [*common_weights(ours, theirs, total), total]
     found = sorted(
         piece
         for p in _flat(kept, shape)
@@ -195,19 +202,19 @@ def _recut(
     out: list[_Both] = []
     for low, high in pairwise(common):
         within = [p for p in found if low <= p.lo < high]
-        cuts = {low} | _inner(ours | theirs, low, high) | {p.lo for p in within}
+        cuts = {low} | between(ours | theirs, low, high) | {p.lo for p in within}
         chain = sorted(cuts) + ([] if high == total else [high])
         if all(b % a == 0 for a, b in pairwise(chain)):
             for part in within:
                 out += (([p], [p]) for p in _cut(part, sorted(cuts), high))
         else:
             changed = True
-            coarser = _coarser(within, low, high, _inner(ours | theirs, low, high))
+            coarser = _coarser(within, low, high, between(ours | theirs, low, high))
             if coarser is not None:
                 out += (([p], [p]) for p in coarser)
                 continue
             run = Part(low, -(-high // low), Level.ADDR, 1)
-            one, other = (sorted({low} | _inner(marks, low, high)) for marks in (ours, theirs))
+            one, other = (sorted({low} | between(marks, low, high)) for marks in (ours, theirs))
             out.append((_cut(run, one, high), _cut(run, other, high)))
     return out, changed
 
@@ -242,31 +249,10 @@ def _coarser(within: Sequence[Part], low: int, high: int, inner: set[int]) -> li
     return None
 
 
-def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
-    """Return the weights at which the index can be split in both shapes."""
-    both = sorted({1} | (ours & theirs))
-    more = set(both)
-    for low, high in pairwise([*both, total]):
-        inner = sorted(_inner(ours | theirs, low, high)) + ([] if high == total else [high])
-        for index in range(len(inner)):
-            found = gcd(*inner[index:])
-            if found > low and all(c % found == 0 or found % c == 0 for c in (low, *inner)):
-                more.add(found)
-    return sorted(c for c in more if c < total)
-
-
 def _ranges(shape: tuple[int, ...]) -> set[tuple[int, int]]:
     """Return where each axis begins and ends in the flat index."""
     sizes = ((prod(shape[axis + 1 :]), size) for axis, size in enumerate(shape))
     return {(weight, weight * size) for weight, size in sizes if size > 1}
-
-
-def _bounds(shape: tuple[int, ...]) -> set[int]:
-    return {prod(shape[axis + 1 :]) for axis in range(len(shape))}
-
-
-def _inner(cuts: set[int], low: int, high: int) -> set[int]:
-    return {c for c in cuts if low < c < high}
 
 
 def _cut(part: Part, cuts: Sequence[int], end: int) -> list[Part]:

@@ -27,6 +27,7 @@ from . import (
     gemm,
     grid_sample,
     image_norms,
+    long_axes,
     losses,
     moves,
     norms,
@@ -36,6 +37,7 @@ from . import (
     powers,
     quantization,
     recurrent,
+    recut,
     resizing,
     scaling,
     scans,
@@ -75,7 +77,10 @@ _SORTED = (
 )
 _LONG = "from more long words than half of LM numbers only, or rows of parameters"
 
-_STEP = "a step that divides its axis"
+_LONG_AXIS = "along axes that do not fit LM"
+_SLICES = f"a step that divides its axis; {_LONG_AXIS}"
+_PADS = f"{_LONG_AXIS}; modes other than `constant` along axes up to half of LM"
+_RECUT = "shapes that cut the index differently, over more than half of LM"
 _FITS = "along axes up to half of LM"
 _SOFTMAX = "any softmax precision is single, or double for doubles"
 _MASKED = NUMBERS | {"bool"}
@@ -108,13 +113,17 @@ COMPOSITES: dict[str, Composite] = {
     "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM, REALS),
     "PRelu": Composite(activations.prelu, ELEMENTWISE, REALS),
     "Mish": Composite(activations.mish, FUNCTION, REALS),
+    "Concat": Composite(long_axes.concat, MOVE, MOVED, note=_LONG_AXIS),
+    "Split": Composite(long_axes.split, MOVE, MOVED, note=_LONG_AXIS),
+    "Expand": Composite(long_axes.expand, MOVE, MOVED, note=_LONG_AXIS),
+    "Reshape": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE, MOVED),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE, MOVED),
     "Resize": Composite(resizing.resize, SUM, note=_FITS),
     "GridSample": Composite(grid_sample.grid_sample, SUM),
-    "Pad": Composite(moves.pad, MOVE, MOVED, note=f"modes other than `constant`; {_FITS}"),
+    "Pad": Composite(moves.pad, MOVE, MOVED, note=_PADS),
     "Tile": Composite(moves.tile, MOVE, MOVED),
-    "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_STEP),
+    "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_SLICES),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
     "CumSum": Composite(scans.cumulative_sum, SUM, _ADDED, note=_FITS),

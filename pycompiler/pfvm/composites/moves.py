@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from ..session import Array
+from . import long_axes
 from .writer import Writer
 
 
@@ -40,14 +41,15 @@ def strided_slice(write: Writer) -> bool:
     Elements and steps become two axes, so the axis of the elements need not lie in one PE. Axes
     that one PE could not hold together are cut one after the other.
     """
-    names = write.node.input[1:]
-    if len(names) < 4 or any(name and name not in write.data for name in names):
+    names = (*write.node.input[1:], "", "")[:4]
+    if any(name and name not in write.data for name in names):
         return False
     starts, ends, axes, steps = (
         write.data[name].reshape(-1).tolist() if name else None for name in names
     )
-    if starts is None or ends is None or steps is None:
+    if starts is None or ends is None:
         return False
+    steps = [1] * len(starts) if steps is None else steps
     shape, goal = list(write.type(0).shape), write.node.output[0]
     value, rank = write.node.input[0], len(shape)
     given = list(range(len(starts))) if axes is None else axes
@@ -68,6 +70,9 @@ def strided_slice(write: Writer) -> bool:
             if len(chosen) < size // step:
                 value = write.cut(value, [axis], [first], [first + len(chosen)])
                 shape[axis] = len(chosen)
+        elif len(chosen) and long_axes.is_long_range(write, shape, axis, chosen):
+            value = long_axes.picked(write, value, shape, axis, chosen)
+            shape[axis], found = len(chosen), True
         elif len(chosen) < size or step < 0:
             value = write.cut(value, [axis], [start], [end], [step])
             shape[axis] = len(chosen)
@@ -107,12 +112,16 @@ def pad(write: Writer) -> bool:
     mode = write.attribute("mode", b"constant").decode()
     inputs = (*write.node.input, "", "")
     pads, named = write.data.get(inputs[1]), inputs[3]
-    if mode not in _MODES or pads is None or (named and named not in write.data):
+    if pads is None or (named and named not in write.data):
         return False
     shape = write.type(0).shape
     rank = len(shape)
     axes = [int(a) % rank for a in write.data[named].reshape(-1)] if named else list(range(rank))
     ends = [int(end) for end in pads.reshape(-1)]
+    if mode == "constant":
+        return _padded(write, axes, ends, inputs[2])
+    if mode not in _MODES:
+        return False
     value = write.node.input[0]
     for place, axis in enumerate(axes):
         before, after = ends[place], ends[place + len(axes)]
@@ -126,6 +135,24 @@ def pad(write: Writer) -> bool:
         places = np.arange(max(0, -before), shape[axis] - max(0, -after))
         added = (max(0, before), max(0, after))
         value = write.pick(value, axis, np.pad(places, added, mode=kind))
+    write.op("Identity", value, result=write.node.output[0])
+    return True
+
+
+def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str) -> bool:
+    """Pad axes one after the other if a PE has no room for them, or for one of them."""
+    shape, value = list(write.type(0).shape), write.node.input[0]
+    both = [(axis, ends[i], ends[i + len(axes)]) for i, axis in enumerate(axes)]
+    both = [one for one in both if any(one[1:])]
+    if not prod(shape) or any(min(one[1:]) < 0 for one in both) or len(set(axes)) < len(axes):
+        return False
+    longest = prod(sum(one[1:], shape[one[0]]) for one in both)
+    goal = write.types[write.node.output[0]].shape
+    if not long_axes.is_long(write, longest, 1) or not write.has_room(goal):
+        return False
+    for axis, before, after in both:
+        value = long_axes.pad(write, value, shape, axis, before, after, filler)
+        shape[axis] += before + after
     write.op("Identity", value, result=write.node.output[0])
     return True
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ...graph.dtypes import device_dtype
 from ...graph.graph import TensorType
 from ...machine import Target
 from ..names import fresh
@@ -31,6 +32,8 @@ NUMBERS = REALS | SMALL | {"int32", "int64", "uint64"}
 #: Places up to this one are exact as singles.
 MOST_PLACES = 1 << 24
 
+#: The part of LM that the elements of a value may take: the rest is for the padding of its axes.
+_PADDED = 3 / 4
 _VIEWS = ("Reshape", "Flatten")
 
 
@@ -142,6 +145,17 @@ class Writer:
     def are_large(self, sizes: Iterable[int]) -> bool:
         """Whether axes of these sizes leave a PE no room for other axes."""
         return self.target is not None and prod(sizes) > self.rows
+
+    def has_room(self, shape: Sequence[int]) -> bool:
+        """Whether all PEs together can hold a value of this shape in LM, with some padding.
+
+        Its elements are like those of the first input.
+        """
+        if self.target is None:
+            return False
+        words = device_dtype(self.type(0).elem).words_per_long
+        elements = words * prod(self.target.pe_shape) * self.target.words("lm0")
+        return prod(shape) <= _PADDED * elements
 
     def decimated(self, value: str, shape: Sequence[int], steps: Mapping[int, int]) -> str:
         """Append operators that take every ``steps[axis]``-th element of an axis, from the first.
