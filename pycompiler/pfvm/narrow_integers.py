@@ -27,6 +27,7 @@ _OTHERS = frozenset(
     [
         "Min",
         "Max",
+        "Clip",
         "Equal",
         "Less",
         "Greater",
@@ -90,7 +91,7 @@ class _Writer:
             wide = _WIDE[elem]
             first = 1 if op == "Where" else 0
             inputs = list(node.input[:first])
-            inputs += [self.cast(node, name, wide) for name in node.input[first:]]
+            inputs += [name and self.cast(node, name, wide) for name in node.input[first:]]
             if op in _TRUTHS:
                 self.op(node, op, inputs, node.output[0])
             else:

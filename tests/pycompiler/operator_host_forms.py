@@ -54,3 +54,25 @@ def mean_as_sum(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     count = helper.make_tensor("value", onnx.TensorProto.DOUBLE, [], [len(node.input)])
     nodes.append(helper.make_node("Constant", [], ["count"], value=count))
     return [*nodes, helper.make_node("Div", [total, "count"], list(node.output))]
+
+
+def gemm_as_product(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """Write a Gemm of integers, which onnxruntime lacks, as a product and a sum."""
+    facts = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    nodes, names = [], list(node.input)
+    for place, flag in enumerate(("transA", "transB")):
+        if facts[flag]:
+            nodes.append(helper.make_node("Transpose", [names[place]], [flag], perm=[1, 0]))
+            names[place] = flag
+    nodes.append(helper.make_node("MatMul", names[:2], ["product"]))
+    goal = node.output[0]
+    for part, factor in (("product", "alpha"), *((name, "beta") for name in names[2:])):
+        number = helper.make_node("Constant", [], [f"{factor}.whole"], value_int=int(facts[factor]))
+        nodes += [
+            number,
+            helper.make_node("CastLike", [f"{factor}.whole", part], [f"{factor}.own"]),
+            helper.make_node("Mul", [part, f"{factor}.own"], [f"{factor}.part"]),
+        ]
+    parts = ["alpha.part", "beta.part"][: 1 + len(names[2:])]
+    nodes.append(helper.make_node("Add" if len(parts) > 1 else "Identity", parts, [goal]))
+    return nodes

@@ -27,6 +27,7 @@ from . import (
     gemm,
     grid_sample,
     image_norms,
+    integers,
     losses,
     moves,
     norms,
@@ -45,7 +46,7 @@ from . import (
     spectra,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, NUMBERS, REALS, TABLES, Writer
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,18 @@ COMPOSITES: dict[str, Composite] = {
     "Mean": Composite(norms.mean_of_several, ELEMENTWISE, REALS),
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
-    "ReduceMean": Composite(norms.mean, SUM, REALS),
+    "ReduceMean": Composite(norms.mean, SUM, REALS | INTEGERS, "of integers: cut to integers"),
     "ReduceL1": Composite(norms.l1, SUM, REALS),
     "ReduceL2": Composite(norms.l2, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
+    "MatMul": Composite(integers.matmul, SUM, INTEGERS),
     "Gemm": Composite(
-        gemm.gemm, SUM, REALS, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+        gemm.gemm,
+        SUM,
+        REALS | INTEGERS,
+        note="`alpha`, `beta` other than 1, C that is no row, long sums",
     ),
     "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE, NUMBERS),
