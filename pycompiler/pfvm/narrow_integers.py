@@ -45,6 +45,7 @@ _OF_DATA = {
     **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), (0,)),
     **dict.fromkeys(("CumSum", "CumProd", "TopK", "GatherElements", "Trilu"), (0,)),
     **dict.fromkeys(("ScatterElements", "ScatterND"), (0, 2)),
+    "TensorScatter": (0, 1),
 }
 #: The same, but what they give are places.
 _OF_PLACES = dict.fromkeys(("ArgMax", "ArgMin"), (0,))

@@ -20,6 +20,7 @@ import operator_pointwise
 import operator_quantized
 import operator_recurrent
 import operator_resizes
+import operator_sequences
 import operator_spectra
 import operator_sums
 import operator_windows
@@ -47,6 +48,7 @@ ROWS: tuple[Row, ...] = (
     *operator_windows.ROWS,
     *operator_convolutions.ROWS,
     *operator_resizes.ROWS,
+    *operator_sequences.ROWS,
     *operator_attention.ROWS,
     *operator_recurrent.ROWS,
     *operator_quantized.ROWS,
