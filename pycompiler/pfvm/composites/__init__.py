@@ -148,7 +148,7 @@ COMPOSITES: dict[str, Composite] = {
         sequences.tensor_scatter,
         MOVE,
         scattering.SCATTERED,
-        f"up to {scattering.MOST_UPDATES} rows",
+        f"places that are no constant: up to {scattering.MOST_UPDATES} rows",
     ),
     "QuantizeLinear": Composite(
         quantization.quantize, MOVE, FLOATS, "to integers of 8 and 16 bits"

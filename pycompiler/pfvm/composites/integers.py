@@ -27,7 +27,8 @@ _BYTE = 255
 
 def matmul(write: Writer) -> bool:
     """Multiply matrices of integers."""
-    found = _product(write, *write.node.input, write.type(0).shape[-1])
+    one, other = write.node.input
+    found = _product(write, one, other, write.type(0).shape[-1])
     if found:
         write.op("Identity", found, result=write.node.output[0])
     return bool(found)

@@ -106,7 +106,7 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
 
 
 def _half_pixel(x: Array, axis: _Axis) -> Array:
-    return (x + axis.kind(0.5)) / axis.kind(axis.scale) - axis.kind(0.5)
+    return np.asarray((x + axis.kind(0.5)) / axis.kind(axis.scale) - axis.kind(0.5))
 
 
 def _symmetric(x: Array, axis: _Axis) -> Array:
@@ -118,7 +118,7 @@ def _symmetric(x: Array, axis: _Axis) -> Array:
 def _align_corners(x: Array, axis: _Axis) -> Array:
     if axis.count == 1:
         return x * 0
-    return x * axis.kind(axis.size - 1) / axis.kind(axis.count - 1)
+    return np.asarray(x * axis.kind(axis.size - 1) / axis.kind(axis.count - 1))
 
 
 #: The place in the input of each place of the result: singles, as in onnxruntime, or doubles.
@@ -138,7 +138,7 @@ def _coordinates(axis: _Axis, ways: str) -> Array:
     last, start, end = (axis.kind(n) for n in (axis.size - 1, axis.start, axis.end))
     if axis.count == 1:
         return np.asarray([axis.kind(0.5) * (start + end) * last])
-    return start * last + x * (end - start) * last / axis.kind(axis.count - 1)
+    return np.asarray(start * last + x * (end - start) * last / axis.kind(axis.count - 1))
 
 
 _ROUNDED: dict[str, Callable[[Array], Array]] = {

@@ -61,11 +61,11 @@ def tensor_scatter(write: Writer) -> bool:
     def number(value: int) -> str:
         return write.constant(np.asarray(value), "number")
 
-    start = write.op("Mod", first, number(size)) if circular else first
-    start = write.reshape(start, along(shape[0], 0))
+    own = write.op("Mod", first, number(size)) if circular else first
+    begin = write.reshape(own, along(shape[0], 0))
     places = write.constant(np.arange(size).reshape(along(size, axis)), "places")
     for step in range(count[axis]):
-        goal = write.op("Add", start, number(step)) if step else start
+        goal = write.op("Add", begin, number(step)) if step else begin
         if circular and step:
             round_again = write.op("Sub", goal, number(size))
             goal = write.op("Where", write.op("Less", goal, number(size)), goal, round_again)
