@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 from pathlib import Path
 
-from ..graph.dtypes import device_dtype
+from ..graph.dtypes import MNDtype, device_dtype
 from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..pfvm.onnx_functions import WRITTEN_OUT
@@ -18,6 +18,9 @@ from .functions.elementwise_function import INT, INTEGERS, LONG, ULONG, Function
 from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
+
+#: The dtypes whose results are exact.
+_WHOLE = {*INTEGERS, MNDtype.UINT, MNDtype.SINGLE_BOOL}
 
 _HEAD = """<!-- Generated from the table of layers by `make manual`; do not edit. -->
 
@@ -36,9 +39,9 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
   short.
 * Integers of 8 and 16 bits (int8, uint8, int16, uint16) have 32 bits on the device. Add, Sub, Mul,
   Neg, Abs, Div, Mod, BitShift and a `Cast` take results modulo 2^8 or 2^16. Operators of `Int`
-  accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise
-  operators of uint32 work on int64. Div and Mod of int32 do too. Div and Mod of int64 and uint64
-  work on doubles. All of them are exact.
+  accept them. Add, Sub, Mul, Div, Mod, Min, Max, Clip, comparisons, Where, BitShift and the
+  bitwise operators of uint32 work on int64. Div and Mod of int32 do too. Div and Mod of int64 and
+  uint64 work on doubles. All of them are exact.
 * Truth values are masks of 32 bits, beside operands of every width.
 * Floats of 8 bits and elements of 2 or 4 bits are refused by name ([P0135](errors.md), P0136).
 * The other dtypes of the compiler (Int8, Byte, Short, UShort, HalfBool, LongBool) have layouts, but
@@ -114,9 +117,15 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
     dtypes = sorted({device_dtype(elem).value for elem in composite.elems})
-    whole = all(dtype in INTEGERS for dtype in map(device_dtype, composite.elems))
-    bound = _bound(MOVE if whole and composite.error == FUNCTION else composite.error)
-    return op, ", ".join(dtypes), bound, composite.note
+    found = set(map(device_dtype, composite.elems))
+    whole, note = found & _WHOLE, composite.note
+    summed = composite.error in (SUM, PRODUCT)
+    exact = whole == found and (summed or composite.error == FUNCTION)
+    bound = _bound(MOVE if exact else composite.error)
+    if whole and summed and not exact:
+        names = ", ".join(sorted(dtype.value for dtype in whole))
+        note = "; ".join(filter(None, (note, f"exact in {names}")))
+    return op, ", ".join(dtypes), bound, note
 
 
 def _row(layer: Layer) -> tuple[str, str, str, str]:

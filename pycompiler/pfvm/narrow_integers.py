@@ -27,6 +27,7 @@ _OTHERS = frozenset(
     [
         "Min",
         "Max",
+        "Clip",
         "Equal",
         "Less",
         "Greater",
@@ -44,6 +45,7 @@ _OF_DATA = {
     **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), (0,)),
     **dict.fromkeys(("CumSum", "CumProd", "TopK", "GatherElements", "Trilu"), (0,)),
     **dict.fromkeys(("ScatterElements", "ScatterND"), (0, 2)),
+    "TensorScatter": (0, 1),
 }
 #: The same, but what they give are places.
 _OF_PLACES = dict.fromkeys(("ArgMax", "ArgMin"), (0,))
@@ -90,7 +92,7 @@ class _Writer:
             wide = _WIDE[elem]
             first = 1 if op == "Where" else 0
             inputs = list(node.input[:first])
-            inputs += [self.cast(node, name, wide) for name in node.input[first:]]
+            inputs += [name and self.cast(node, name, wide) for name in node.input[first:]]
             if op in _TRUTHS:
                 self.op(node, op, inputs, node.output[0])
             else:

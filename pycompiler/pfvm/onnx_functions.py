@@ -20,7 +20,6 @@ from .opsets import opset_of
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
 WRITTEN_OUT = frozenset(
     [
-        "AffineGrid",
         "BlackmanWindow",
         "CastLike",
         "CausalConvWithState",

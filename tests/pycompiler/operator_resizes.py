@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -95,6 +96,14 @@ def _resize(rng: random.Random) -> Sample:
         terms=rank * 6 + STEPS,
         scale=4 * float(np.abs(x).max()),
     )
+
+
+def _resize_of_doubles(rng: random.Random) -> Sample:
+    """Draw sizes: scales are singles, so torch's are others. The host's places are singles."""
+    found = _resize(rng)
+    if found.operands["sizes"] is None:
+        return _resize_of_doubles(rng)
+    return replace(found, absolute=2.0**-18 * found.scale)
 
 
 #: Each mode by its name in torch.
@@ -278,6 +287,14 @@ ROWS: tuple[Row, ...] = (
     Row("GridSample", FLOAT, REAL, _grid_sample, SUM, range(4, 6)),
     Row("Resize", FLOAT, REAL, _resize, SUM, range(3, 6)),
     Row("Col2Im", FLOAT, REAL, _col2im, SUM, range(3, 4)),
+    *(
+        Row(op, "Double", WIDE, widened(sample), SUM, ranks)
+        for op, sample, ranks in (
+            ("GridSample", _grid_sample, range(4, 6)),
+            ("Resize", _resize_of_doubles, range(3, 6)),
+            ("Col2Im", _col2im, range(3, 4)),
+        )
+    ),
     Row("Einsum", FLOAT, REAL, _einsum, SUM, range(1, 6)),
     Row("Einsum", "Double", WIDE, widened(_einsum), SUM, range(1, 6)),
     *(

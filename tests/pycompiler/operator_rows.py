@@ -83,7 +83,7 @@ def precise(array: Array) -> Tensor:
 
 
 #: The operators that make products of halves in `mixed`.
-HALVES = PRODUCTS | {"Attention", "GridSample"}
+HALVES = PRODUCTS | {"Attention", "GridSample", "RoiAlign"}
 
 
 @dataclass(frozen=True)

@@ -92,11 +92,11 @@ def test_what_is_refused() -> None:
     for decision in ({"precision": "half"}, {"dtype": "Half"}):
         with pytest.raises(PycompilerError, match="products of doubles have one precision"):
             compiled(model, overrides={"y": decision})
-    node = helper.make_node("LRN", ["x"], ["y"], size=3)
-    infos = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, (1, 4, 3, 3)) for n in "xy"]
+    node = helper.make_node("Mod", ["x", "x"], ["y"], fmod=1)
+    infos = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, (4, 3)) for n in "xy"]
     graph = helper.make_graph([node], "g", infos[:1], infos[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    with pytest.raises(PycompilerError, match="no layer for LRN") as info:
+    with pytest.raises(PycompilerError, match="Mod does not compute") as info:
         compiled(model, strict=True)
     assert info.value.code == "P0303"
 

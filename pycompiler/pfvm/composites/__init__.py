@@ -27,6 +27,7 @@ from . import (
     gemm,
     grid_sample,
     image_norms,
+    integers,
     long_axes,
     losses,
     moves,
@@ -39,15 +40,17 @@ from . import (
     recurrent,
     recut,
     resizing,
+    roi_align,
     scaling,
     scans,
     scattering,
+    sequences,
     shuffles,
     sorting,
     spectra,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, NUMBERS, REALS, TABLES, Writer
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,15 @@ COMPOSITES: dict[str, Composite] = {
     "InstanceNormalization": Composite(norms.instance_norm, SUM, REALS),
     "MaxPool": Composite(pooling.max_pool, MOVE, REALS, note=_POOLED),
     "AveragePool": Composite(pooling.average_pool, SUM, REALS, note=_POOLED),
-    "LpPool": Composite(pooling.lp_pool, SUM, note=_POOLED),
+    "LpPool": Composite(pooling.lp_pool, SUM, REALS, note=_POOLED),
     "MaxUnpool": Composite(
         pool_indices.unpool, MOVE, REALS, note="each index in its own picture; 0 for no element"
     ),
     "GlobalAveragePool": Composite(pooling.global_average_pool, SUM, REALS),
     "GlobalMaxPool": Composite(pooling.global_max_pool, MOVE, REALS),
-    "GlobalLpPool": Composite(pooling.global_lp_pool, SUM),
+    "GlobalLpPool": Composite(pooling.global_lp_pool, SUM, REALS),
     "GroupNormalization": Composite(image_norms.group_norm, SUM, REALS),
-    "LRN": Composite(image_norms.local_response_norm, SUM),
+    "LRN": Composite(image_norms.local_response_norm, SUM, REALS),
     "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM, REALS),
     "PRelu": Composite(activations.prelu, ELEMENTWISE, REALS),
     "Mish": Composite(activations.mish, FUNCTION, REALS),
@@ -117,21 +120,45 @@ COMPOSITES: dict[str, Composite] = {
     "Split": Composite(long_axes.split, MOVE, MOVED, note=_LONG_AXIS),
     "Expand": Composite(long_axes.expand, MOVE, MOVED, note=_LONG_AXIS),
     "Reshape": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
+    "Swish": Composite(
+        activations.swish,
+        FUNCTION,
+        REALS,
+        note="`alpha`; the bound is one for exact products with it",
+    ),
+    "Mod": Composite(
+        activations.floored_remainder, MOVE, note="`fmod` 0; a sum with the divisor is rounded"
+    ),
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE, MOVED),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE, MOVED),
-    "Resize": Composite(resizing.resize, SUM, note=_FITS),
-    "GridSample": Composite(grid_sample.grid_sample, SUM),
+    "Resize": Composite(resizing.resize, SUM, REALS, note=_FITS),
+    "GridSample": Composite(grid_sample.grid_sample, SUM, REALS),
+    "AffineGrid": Composite(grid_sample.affine_grid, SUM, REALS, note="a constant size"),
+    "RoiAlign": Composite(
+        roi_align.roi_align,
+        SUM,
+        REALS,
+        note="mode `avg`; constant regions, or `sampling_ratio` above 0",
+        first=True,
+    ),
     "Pad": Composite(moves.pad, MOVE, MOVED, note=_PADS),
     "Tile": Composite(moves.tile, MOVE, MOVED),
     "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_SLICES),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
-    "Col2Im": Composite(moves.fold, SUM, note=_FITS),
+    "Col2Im": Composite(moves.fold, SUM, REALS, note=_FITS),
     "CumSum": Composite(scans.cumulative_sum, SUM, _ADDED, note=_FITS),
     "CumProd": Composite(scans.cumulative_product, PRODUCT, _ADDED, note=_FITS),
     "ScatterElements": Composite(
         scattering.scatter_elements, SUM, scattering.SCATTERED, note=_UPDATES
     ),
     "ScatterND": Composite(scattering.scatter_nd, SUM, scattering.SCATTERED, note=_UPDATES),
+    "ReverseSequence": Composite(sequences.reverse, MOVE, MOVED, note=_LONG),
+    "TensorScatter": Composite(
+        sequences.tensor_scatter,
+        MOVE,
+        scattering.SCATTERED,
+        f"places that are no constant: up to {scattering.MOST_UPDATES} rows",
+    ),
     "QuantizeLinear": Composite(
         quantization.quantize, MOVE, FLOATS, "to integers of 8 and 16 bits"
     ),
@@ -157,14 +184,18 @@ COMPOSITES: dict[str, Composite] = {
     "Mean": Composite(norms.mean_of_several, ELEMENTWISE, REALS),
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
-    "ReduceMean": Composite(norms.mean, SUM, REALS),
+    "ReduceMean": Composite(norms.mean, SUM, REALS | INTEGERS, "of integers: cut to integers"),
     "ReduceL1": Composite(norms.l1, SUM, REALS),
     "ReduceL2": Composite(norms.l2, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
+    "MatMul": Composite(integers.matmul, SUM, INTEGERS),
     "Gemm": Composite(
-        gemm.gemm, SUM, REALS, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+        gemm.gemm,
+        SUM,
+        REALS | INTEGERS,
+        note="`alpha`, `beta` other than 1, C that is no row, long sums",
     ),
     "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE, NUMBERS),

@@ -33,3 +33,31 @@ def mish(write: Writer) -> bool:
     found = write.op("Mul", write.op("Mul", value, ratio), half)
     write.op("Mul", found, half, result=write.node.output[0])
     return True
+
+
+def swish(write: Writer) -> bool:
+    """Scale the operand of x sigmoid(x) by `alpha`, and the result by its inverse."""
+    value, goal = write.node.input[0], write.node.output[0]
+    if not write.node.attribute:
+        return False
+    alpha = write.single("alpha", 1.0)
+    if alpha in (0.0, 1.0):
+        half = ("Mul", value, write.number(0.5))
+        write.op(*(("Swish", value) if alpha else half), result=goal)
+        return True
+    found = write.op("Swish", write.op("Mul", value, write.number(alpha)))
+    write.op("Mul", found, write.number(1 / alpha), result=goal)
+    return True
+
+
+def floored_remainder(write: Writer) -> bool:
+    """Add the divisor to the remainder of fmod where their signs differ."""
+    if int(write.attribute("fmod", 0)):
+        return False
+    (value, divisor), goal, zero = write.node.input, write.node.output[0], write.number(0.0)
+    rest = write.op("Mod", value, divisor, fmod=1)
+    signs = (write.op("Less", name, zero) for name in (rest, divisor))
+    none = write.op("Equal", rest, zero)
+    apart = write.op("And", write.op("Xor", *signs), write.op("Not", none))
+    write.op("Where", apart, write.op("Add", rest, divisor), rest, result=goal)
+    return True

@@ -6,8 +6,9 @@ from math import prod
 from typing import Any
 
 from ...machine import Target
+from . import integers
 from .tile_choice import block_of, rows_of, weights_fit
-from .writer import Writer
+from .writer import INTEGERS, Writer
 
 
 def gemm(write: Writer) -> bool:
@@ -16,6 +17,8 @@ def gemm(write: Writer) -> bool:
     So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
     Long sums over the channels and pixels of a picture become a sum of products of its pixels.
     """
+    if write.type(0).elem in INTEGERS:
+        return integers.gemm(write)
     alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
     bias = write.node.input[2] if len(write.node.input) > 2 else ""
     columns = write.types[write.node.output[0]].shape[1]

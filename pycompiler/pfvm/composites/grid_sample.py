@@ -14,7 +14,6 @@ import numpy as np
 
 from .writer import Writer
 
-_SINGLE = np.float32
 _CUBIC = -0.75  # the coefficient that torch and onnxruntime have
 #: The names of modes before opset 20.
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -59,8 +58,8 @@ class _Points:
 
     def weights(self, mode: str) -> str:
         """Append the weights of all places, of shape (pictures, places, points)."""
-        places = np.arange(self.size, dtype=_SINGLE).reshape(1, -1, 1)
-        number = self.write.constant(places, "places")
+        places = np.arange(self.size, dtype=np.float64).reshape(1, -1, 1)
+        number = self.write.own(places, "places")
         if mode == "cubic":
             return self._cubic(number)
         at = self.inside(self.at)
@@ -98,7 +97,7 @@ def grid_sample(write: Writer) -> bool:
     """Multiply the last axis, or all axes at once, by the weights of the points."""
     shape, grid = write.type(0).shape, write.type(1).shape
     rank = len(shape) - 2
-    if write.target is None or rank < 1:
+    if write.target is None or rank < 1 or write.type(0).elem != write.type(1).elem:
         return False
     mode, padding = (
         write.attribute(name, default).decode()
@@ -129,6 +128,27 @@ def grid_sample(write: Writer) -> bool:
         value = write.op("ReduceSum", value, write.ints([axis + 2]), keepdims=0)
     result = (count, shape[1], *grid[1:-1])
     write.op("Identity", write.reshape(value, result), result=write.node.output[0])
+    return True
+
+
+def affine_grid(write: Writer) -> bool:
+    """Multiply the places of a picture, from -1 to 1 along each axis, by the matrices."""
+    size = write.data.get(write.node.input[1])
+    if size is None:
+        return False
+    count, _, *sizes = (int(n) for n in size.reshape(-1))
+    axes = []
+    for length in sizes:
+        step = np.arange(length) * 2.0 + (1 - length)
+        apart = length - 1 if write.attribute("align_corners", 0) else length
+        axes.append(step / max(1, apart))
+    # The last axis comes first in the grid.
+    grid = [axis.reshape(-1) for axis in reversed(np.meshgrid(*axes, indexing="ij"))]
+    places = write.own(np.stack([*grid, np.ones(prod(sizes))], -1), "places")
+    turned = write.op("Transpose", write.node.input[0], perm=[0, 2, 1])
+    found = write.op("MatMul", places, turned)
+    result = (count, *sizes, len(sizes))
+    write.op("Identity", write.reshape(found, result), result=write.node.output[0])
     return True
 
 

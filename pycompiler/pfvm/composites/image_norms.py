@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from ..windows import AxisWindow
 from .norms import standardised
+from .pooling import WIDE, mean_of_taps
 from .writer import Writer
 
 
@@ -36,7 +38,10 @@ def local_response_norm(write: Writer) -> bool:
     if shape[1] > write.rows:
         return False
     squares = write.op("Mul", value, value)
-    if size > 1:
+    if size > 1 and write.type(0).elem == WIDE:
+        window = AxisWindow(shape[1], shape[1], size, 1, 1, before, size - 1 - before, True)
+        squares = mean_of_taps(write, squares, 1, len(shape), window)
+    elif size > 1:
         squares = write.op(
             "AveragePool",
             write.op("Unsqueeze", squares, write.ints([1])),

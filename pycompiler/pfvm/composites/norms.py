@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from .writer import Writer, axis_of
+from .writer import INTEGERS, Writer, axis_of
 
 
 def softmax(write: Writer) -> bool:
@@ -194,12 +194,15 @@ def log_sum_exp(write: Writer) -> bool:
 
 
 def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
-    """Write a mean as a sum times one over the count."""
+    """Write a mean as a sum times one over the count; one of integers is cut to an integer."""
     if not axes:
         write.op("Identity", write.node.input[0], result=write.node.output[0])
         return True
     shape = write.type(0).shape
     count = prod(shape[axis] for axis in axes)
     total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)
-    write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
+    if write.type(0).elem in INTEGERS:
+        write.op("Div", total, write.number(max(1, count)), result=write.node.output[0])
+    else:
+        write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
     return True

@@ -48,7 +48,7 @@ def gather(write: Writer) -> bool:
         shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
         write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
         return True
-    return _gathered(write, name, index, axis)
+    return gathered(write, name, index, axis)
 
 
 def gather_nd(write: Writer) -> bool:
@@ -64,11 +64,11 @@ def gather_nd(write: Writer) -> bool:
     if name in write.data and _picked_by_axes(write, table.shape, write.data[name]):
         return True
     if count == 1:
-        return _gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
+        return gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
     found = _merged(write, table.shape[:count])
     merged = TensorType(table.elem, (prod(table.shape[:count]), *table.shape[count:]))
     value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
-    return _gathered(write, found, numbers, 0, (value, merged))
+    return gathered(write, found, numbers, 0, (value, merged))
 
 
 def _merged(write: Writer, sizes: Sequence[int]) -> str:
@@ -96,7 +96,7 @@ def _gathered_in_batches(write: Writer, batches: int) -> bool:
     found = write.op("Add", _merged(write, sizes), write.constant(own, "batch"))
     merged = TensorType(table.elem, (prod(outer) * prod(sizes), *rest))
     value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
-    return _gathered(write, found, TensorType(index.elem, index.shape[:-1]), 0, (value, merged))
+    return gathered(write, found, TensorType(index.elem, index.shape[:-1]), 0, (value, merged))
 
 
 def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
@@ -117,12 +117,13 @@ def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
     return True
 
 
-def _gathered(
+def gathered(
     write: Writer,
     index: str,
     type: TensorType,
     axis: int,
     table: tuple[str, TensorType] | None = None,
+    result: str = "",
 ) -> bool:
     """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
@@ -130,7 +131,7 @@ def _gathered(
     index place by place; False if its element type forbids that.
     """
     value, whole = table or (write.node.input[0], write.type(0))
-    shape, inner, result = whole.shape, len(type.shape), write.node.output[0]
+    shape, inner, result = whole.shape, len(type.shape), result or write.node.output[0]
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
         counted = from_the_front(write, index, type.elem, shape[axis])
         write.op("Gather", value, counted, result=result, axis=axis)

@@ -17,7 +17,7 @@ from .tiles import Axis, Tiling, split
 from .writer import Writer
 
 #: The element type whose means are written as sums of taps.
-_WIDE = "double"
+WIDE = "double"
 #: Operators without negative results, and operators that keep the signs of their first input.
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Softmax", "Softplus")
 _KEEP_SIGNS = ("MaxPool", "AveragePool", "Identity", "Dropout", "Reshape", "Transpose")
@@ -151,7 +151,7 @@ def _tiles(
 ) -> list[tuple[Axis, Tiling]] | None:
     """Return tiles of the axes; None if there are none, or zeros in their halo would be wrong."""
     shape = write.types[value].shape if value in write.types else ()
-    if write.target is None or not shape or write.type(0).elem == _WIDE:
+    if write.target is None or not shape or write.type(0).elem == WIDE:
         return None
     axes = [
         Axis(w.size, w.kernel, w.stride, w.dilation, w.before, max(w.after, w.reach))
@@ -218,8 +218,8 @@ def _along(
 ) -> str:
     """Append the pool along spatial axis ``axis`` only."""
     rank, window = len(windows), windows[axis]
-    if op == "AveragePool" and write.type(0).elem == _WIDE:
-        return _mean_of_taps(write, value, axis + 2, rank + 2, window, result)
+    if op == "AveragePool" and write.type(0).elem == WIDE:
+        return mean_of_taps(write, value, axis + 2, rank + 2, window, result)
 
     def alone(own: int, other: int) -> list[int]:
         return [own if place == axis else other for place in range(rank)]
@@ -238,8 +238,8 @@ def _along(
     return write.op(op, value, result=result, **facts)
 
 
-def _mean_of_taps(
-    write: Writer, value: str, axis: int, rank: int, window: AxisWindow, result: str | None
+def mean_of_taps(
+    write: Writer, value: str, axis: int, rank: int, window: AxisWindow, result: str | None = None
 ) -> str:
     """Append the sum of the taps, times one over their number: the layer of means has singles."""
     wide = [-1 if place == axis else 1 for place in range(rank)]

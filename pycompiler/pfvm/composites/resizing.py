@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..session import Array
 from .writer import Writer
 
-_SINGLE = np.float32
 #: The modes whose antialiased filter is centred as onnxruntime and torch do.
 _ANTIALIASED = ("half_pixel", "pytorch_half_pixel")
 
@@ -25,6 +25,8 @@ class _Axis:
     scale: float
     start: float = 0.0
     end: float = 1.0
+    #: the precision of places and weights
+    kind: type[np.floating[Any]] = np.float32
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,14 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
     roi, scales, sizes = (
         write.data.get(name) if name else None for name in (*write.node.input[1:], "", "", "")[:3]
     )
+    kind = np.float64 if write.type(0).elem == "double" else np.float32
     numbers = [int(axis) % len(shape) for axis in write.attribute("axes", range(len(shape)))]
     given = [float(result[axis] / shape[axis]) for axis in numbers]
     if scales is not None and scales.size:
         given = [float(scale) for scale in scales]
     elif sizes is not None and sizes.size:
         policy = _text(write, "keep_aspect_ratio_policy", "stretch")
-        own = [_SINGLE(size) / _SINGLE(shape[a]) for a, size in zip(numbers, sizes, strict=True)]
+        own = [kind(size) / kind(shape[a]) for a, size in zip(numbers, sizes, strict=True)]
         if policy != "stretch":
             own = [min(own) if policy == "not_larger" else max(own)] * len(own)
         given = [float(scale) for scale in own]
@@ -98,49 +101,49 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
             continue
         if max(size, count) > write.rows:
             return None
-        out.append(_Axis(axis, size, count, scale, *region))
+        out.append(_Axis(axis, size, count, scale, *region, kind))
     return out
 
 
 def _half_pixel(x: Array, axis: _Axis) -> Array:
-    return (x + _SINGLE(0.5)) / _SINGLE(axis.scale) - _SINGLE(0.5)
+    return np.asarray((x + axis.kind(0.5)) / axis.kind(axis.scale) - axis.kind(0.5))
 
 
 def _symmetric(x: Array, axis: _Axis) -> Array:
-    adjusted = _SINGLE(axis.count) / (_SINGLE(axis.scale) * _SINGLE(axis.size))
-    offset = _SINGLE(axis.size / 2) * (1 - adjusted)
-    return np.asarray(offset + _half_pixel(x, axis), dtype=_SINGLE)
+    adjusted = axis.kind(axis.count) / (axis.kind(axis.scale) * axis.kind(axis.size))
+    offset = axis.kind(axis.size / 2) * (1 - adjusted)
+    return np.asarray(offset + _half_pixel(x, axis), dtype=axis.kind)
 
 
 def _align_corners(x: Array, axis: _Axis) -> Array:
     if axis.count == 1:
         return x * 0
-    return x * _SINGLE(axis.size - 1) / _SINGLE(axis.count - 1)
+    return np.asarray(x * axis.kind(axis.size - 1) / axis.kind(axis.count - 1))
 
 
-#: The place in the input of each place of the result, in single precision as onnxruntime has it.
+#: The place in the input of each place of the result: singles, as in onnxruntime, or doubles.
 _COORDINATES: dict[str, Callable[[Array, _Axis], Array]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": lambda x, axis: _half_pixel(x, axis) if axis.count > 1 else x * 0,
     "align_corners": _align_corners,
-    "asymmetric": lambda x, axis: x / _SINGLE(axis.scale),
+    "asymmetric": lambda x, axis: x / axis.kind(axis.scale),
 }
 
 
 def _coordinates(axis: _Axis, ways: str) -> Array:
-    x = np.arange(axis.count, dtype=_SINGLE)
+    x = np.arange(axis.count, dtype=axis.kind)
     if ways != "tf_crop_and_resize":
         return _COORDINATES[ways](x, axis)
-    last, start, end = (_SINGLE(n) for n in (axis.size - 1, axis.start, axis.end))
+    last, start, end = (axis.kind(n) for n in (axis.size - 1, axis.start, axis.end))
     if axis.count == 1:
-        return np.asarray([_SINGLE(0.5) * (start + end) * last])
-    return start * last + x * (end - start) * last / _SINGLE(axis.count - 1)
+        return np.asarray([axis.kind(0.5) * (start + end) * last])
+    return np.asarray(start * last + x * (end - start) * last / axis.kind(axis.count - 1))
 
 
 _ROUNDED: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda at: np.ceil(at - _SINGLE(0.5)),
-    "round_prefer_ceil": lambda at: np.floor(at + _SINGLE(0.5)),
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
     "floor": np.floor,
     "ceil": np.ceil,
 }
@@ -209,10 +212,10 @@ def _along(write: Writer, value: str, axis: _Axis, taps: _Taps) -> str:
     total = ""
     if taps.places.shape[1] == 2:
         low, high = (write.pick(value, axis.number, taps.places[:, tap]) for tap in (0, 1))
-        part = write.constant(taps.weights[:, 1].astype(_SINGLE).reshape(wide), "weights")
+        part = write.constant(taps.weights[:, 1].astype(axis.kind).reshape(wide), "weights")
         return write.op("Add", low, write.op("Mul", write.op("Sub", high, low), part))
     for tap in range(taps.places.shape[1]):
-        weights = taps.weights[:, tap].astype(_SINGLE)
+        weights = taps.weights[:, tap].astype(axis.kind)
         if not weights.any():
             continue
         own = write.pick(value, axis.number, taps.places[:, tap])

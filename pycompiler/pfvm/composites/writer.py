@@ -21,6 +21,8 @@ from ..session import Array
 FLOATS = frozenset({"float", "float16", "bfloat16"})
 #: Integers of 8 and 16 bits have 32 on the device.
 SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
+#: The integers that have products.
+INTEGERS = frozenset({"int32", "int64", "uint32", "uint64"})
 #: The element types of rules that only move elements.
 MOVED = FLOATS | SMALL | {"double", "bool", "int32", "int64", "uint32", "uint64"}
 #: The element types of rules that every float suits.

@@ -225,6 +225,15 @@ CASES = [
         scale=0.3,
         attributes={"padding_mode": "border"},
     ),
+    Case("AffineGrid", ("223",), (_ints(2, 1, 3, 4),)),
+    Case(
+        "RoiAlign",
+        ("2a45",),
+        (np.float32([[-0.3, 0.4, 3.3, 2.9], [1.2, 0.7, 6.1, 2.2]]), _ints(1, 0)),
+        {"output_height": 2, "output_width": 3},
+    ),
+    Case("ReverseSequence", ("32b",), (_ints(3, 2),)),
+    Case("TensorScatter", ("24b", "22b"), (_ints(1, 2),)),
 ]
 #: Recurrent layers, whose gradients have tests of their own (``test_recurrent.py``).
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})

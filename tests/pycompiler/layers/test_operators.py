@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import operator_attention
 import operator_convolutions
+import operator_integers
 import operator_made
 import operator_moving
 import operator_picks
@@ -19,6 +20,7 @@ import operator_pointwise
 import operator_quantized
 import operator_recurrent
 import operator_resizes
+import operator_sequences
 import operator_spectra
 import operator_sums
 import operator_windows
@@ -41,10 +43,12 @@ ROWS: tuple[Row, ...] = (
     *operator_pointwise.ROWS,
     *operator_moving.ROWS,
     *operator_sums.ROWS,
+    *operator_integers.ROWS,
     *operator_picks.ROWS,
     *operator_windows.ROWS,
     *operator_convolutions.ROWS,
     *operator_resizes.ROWS,
+    *operator_sequences.ROWS,
     *operator_attention.ROWS,
     *operator_recurrent.ROWS,
     *operator_quantized.ROWS,
@@ -70,7 +74,8 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
         fragment = LAYERS[node.op].emit(node, result.graph, target)
         if isinstance(LAYERS[node.op], Elementwise):
             assert fragment.steps == LAYERS[node.op].cost(node, result.graph, target)
-    if row.op in LAYERS and mode == "mixed":
+    own = row.op in LAYERS and (row.op, row.claim) in claims(row.op, LAYERS[row.op])
+    if own and mode == "mixed":
         ran = [node for node in result.graph.nodes if node.op == row.op]
         used = {result.graph.values[name].dtype.value for node in ran for name in node.inputs}
         claim = row.claim.split(" to ")[0]

@@ -1,0 +1,109 @@
+"""RoiAlign: products with the weights that the rows and columns of each region give to all places.
+
+The mean over samples of bilinear values is one such product along each axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..session import Array
+from .writer import Writer
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The regions along one axis of ``size`` places, cut into ``count`` bins each."""
+
+    axis: int
+    size: int
+    count: int
+    ratio: int
+    scale: float
+    centred: bool
+
+
+def roi_align(write: Writer) -> bool:
+    """Take the pictures of the regions, then multiply along both axes."""
+    value, regions, index = write.node.input
+    shape = write.type(0).shape
+    if write.attribute("mode", b"avg") != b"avg" or 0 in (*shape, *write.type(1).shape):
+        return False
+    ratio, known = int(write.attribute("sampling_ratio", 0)), write.data.get(regions)
+    if (ratio < 1 and known is None) or write.type(0).elem != write.type(1).elem:
+        return False
+    centred = write.attribute("coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+    scale = write.single("spatial_scale", 1.0)
+    rows, columns = (
+        _Way(axis, shape[axis + 2], int(write.attribute(name, 1)), ratio, scale, centred)
+        for axis, name in enumerate(("output_height", "output_width"))
+    )
+    factors = [
+        _weights(write, way) if known is None else write.own(_known(known, way), "weights")
+        for way in (rows, columns)
+    ]
+    down, across = (write.op("Unsqueeze", name, write.ints([1])) for name in factors)
+    value = write.op("Gather", value, index, axis=0) if shape[0] > 1 else value
+    across = write.op("Transpose", across, perm=[0, 1, 3, 2])
+    write.op("MatMul", down, write.op("MatMul", value, across), result=write.node.output[0])
+    return True
+
+
+def _known(regions: Array, way: _Way) -> Array:
+    """Return the weights of known regions, of shape (regions, bins, places)."""
+    offset = 0.5 if way.centred else 0.0
+    ends = (regions[:, column].astype(np.float64) for column in (1 - way.axis, 3 - way.axis))
+    start, end = (each * way.scale - offset for each in ends)
+    length = end - start if way.centred else np.maximum(end - start, 1.0)
+    found = np.zeros((len(regions), way.count, way.size))
+    for number, (first, whole) in enumerate(zip(start, length, strict=True)):
+        ratio = way.ratio if way.ratio > 0 else int(np.ceil(whole / way.count))
+        if ratio < 1:  # a region without samples
+            continue
+        at = first + whole * _samples(way.count, ratio)
+        near = np.clip(at, 0, way.size - 1)[:, None] - np.arange(way.size)
+        weight = np.maximum(0, 1 - np.abs(near))
+        weight[(at < -1) | (at > way.size)] = 0
+        found[number] = weight.reshape(way.count, ratio, way.size).mean(1)
+    return found
+
+
+def _samples(count: int, ratio: int) -> Array:
+    """Return the places of all samples, as shares of the region."""
+    return (np.arange(count * ratio) + 0.5) / (count * ratio)
+
+
+def _weights(write: Writer, way: _Way) -> str:
+    """Append the same weights of regions that the model computes."""
+
+    def op(name: str, *inputs: str | float) -> str:
+        names = (write.number(i) if isinstance(i, int | float) else i for i in inputs)
+        return write.op(name, *names)
+
+    def wide(array: Array, shape: Sequence[int]) -> str:
+        return write.own(array.reshape(shape), "places")
+
+    regions = write.type(1).shape[0]
+    start, end = (
+        op("Mul", write.cut(write.node.input[1], [1], [column], [column + 1]), way.scale)
+        for column in (1 - way.axis, 3 - way.axis)
+    )
+    length = op("Sub", end, start)
+    if way.centred:
+        start = op("Sub", start, 0.5)
+    else:
+        length = op("Max", length, 1.0)
+    start, length = (write.reshape(name, (regions, 1, 1)) for name in (start, length))
+    shares = wide(_samples(way.count, way.ratio), (1, -1, 1))
+    at = op("Add", start, op("Mul", length, shares))
+    near = op("Clip", at, 0.0, way.size - 1.0)
+    away = op("Abs", op("Sub", near, wide(np.arange(way.size), (1, 1, -1))))
+    weight = op("Max", op("Sub", 1.0, away), 0.0)
+    inside = write.op("And", op("GreaterOrEqual", at, -1.0), op("LessOrEqual", at, float(way.size)))
+    weight = op("Where", inside, weight, 0.0)
+    apart = write.reshape(weight, (regions, way.count, way.ratio, way.size))
+    total = write.op("ReduceSum", apart, write.ints([2]), keepdims=0)
+    return op("Mul", total, 1.0 / way.ratio)
