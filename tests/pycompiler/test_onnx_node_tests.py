@@ -1,6 +1,5 @@
 """ONNX's node tests: none is wrong, none ends in a traceback, and docs/onnx.md says what becomes of
-each. `make test` runs one of every 24, `make test-long` all of them, and the sample of the large
-machine.
+each. `make test` runs one of every 24, `make test-long` all of them, on both machines.
 
 After a change that moves tests: ``python tests/pycompiler/node_suite/run.py``.
 """
@@ -26,7 +25,7 @@ SMALL, LARGE = RECORDS
 VERSION, RECORDED = read_record(RECORDS[SMALL].read_text())
 _, SAMPLE = read_record(RECORDS[LARGE].read_text())
 #: The counts may grow; a change that makes them smaller loses something.
-LEAST_ON_DEVICE, LEAST_RIGHT = 1356, 1619
+LEAST_ON_DEVICE, LEAST_RIGHT = 1452, 1637
 
 
 def test_page_is_fresh() -> None:
@@ -37,7 +36,7 @@ def test_counts_do_not_shrink() -> None:
     found = counts(RECORDED)
     assert not [one.name for one in (*RECORDED, *SAMPLE) if one.kind in FAULTS]
     assert {one.name for one in RECORDED if one.kind == ONNXRUNTIME} == DIFFERENT
-    assert found[DEVICE] >= LEAST_ON_DEVICE
+    assert min(found[DEVICE], counts(SAMPLE)[DEVICE]) >= LEAST_ON_DEVICE
     assert found[DEVICE] + found[HOST] >= LEAST_RIGHT
     assert len({one.name for one in RECORDED}) == len(RECORDED) == sum(found.values())
 
