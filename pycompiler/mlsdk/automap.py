@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from ..errors import error
 from ..frontend.export import Function
 from ..runtime.proxy import TensorProxy
+from .caches import is_cache, leaves_of_caches, look_into_caches
 from .function import CompiledFunction, TensorLike
 
 Class = TypeVar("Class", bound=type)
@@ -44,7 +45,7 @@ class Arguments:
     """The arguments of a call: their structure, their tensors, and all other values.
 
     Arguments are named by the function's parameters, however they are passed. P0603 if the function
-    does not take them.
+    does not take them, P0704 for a cache of transformers that is no DynamicCache.
     """
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]):
@@ -55,8 +56,13 @@ class Arguments:
             signature = f"arguments that fit {self._signature}"
             raise error("P0603", problem=str(problem), signature=signature) from problem
         bound.apply_defaults()
+        look_into_caches(bound.arguments)
         found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
         self._leaves = {".".join(map(_step, path)): leaf for path, leaf in found}
+        for name, leaf in self._leaves.items():
+            if is_cache(leaf):
+                legal = "a DynamicCache, or the tensors that the cache is made of"
+                raise error("P0704", name=name, value=type(leaf).__name__, legal=legal)
 
     @property
     def tensors(self) -> dict[str, TensorLike]:
@@ -112,10 +118,14 @@ class Results:
     def __init__(self) -> None:
         self._tree: Any = None
         self._leaves: list[Any] = []
+        #: Numbers of the results that stand in caches.
+        self._cached: set[int] = set()
 
     def flatten(self, result: Any) -> dict[str, torch.Tensor]:
         """Return the tensors of ``result`` by name, and remember the rest."""
+        look_into_caches(result)
         leaves, self._tree = pytree.tree_flatten(result)
+        self._cached = leaves_of_caches(result)
         self._leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         return {
             f"out{number}": leaf
@@ -124,8 +134,14 @@ class Results:
         }
 
     def unflatten(self, outputs: Mapping[str, TensorProxy]) -> Any:
-        """Return a result with ``outputs`` in the places of its tensors."""
+        """Return a result with ``outputs`` in the places of its tensors.
+
+        Caches get tensors of the host, because they join what they are made of.
+        """
         leaves = [outputs.get(f"out{n}", leaf) for n, leaf in enumerate(self._leaves)]
+        for number in self._cached:
+            if isinstance(leaves[number], TensorProxy):
+                leaves[number] = leaves[number].cpu()
         return pytree.tree_unflatten(leaves, self._tree)
 
 
