@@ -11,6 +11,8 @@ import pytest
 from compiling import compiled, run
 from onnx import helper
 
+from pycompiler.pfvm.optimise import optimise
+
 Array = np.ndarray[Any, Any]
 SMALL = ("int8", "uint8", "int16", "uint16", "uint32")
 
@@ -142,3 +144,32 @@ def test_cast_takes_the_low_bits(source: str, dtype: str) -> None:
     assert report["host_fallback"] == []
     found = run(compiled_one, {"x": x}, "mini")["y"]
     assert np.array_equal(found, x.astype(np.int64).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
+def test_clip_against_numpy(dtype: str) -> None:
+    """The ends may lie in either half of the range, or be left out."""
+    x = drawn(dtype, 3)[0]
+    limits = np.iinfo(dtype)
+    ends = [limits.min, limits.max // 3, limits.max // 3 * 2, limits.max]
+    elem = int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    info, opsets = helper.make_tensor_value_info, [helper.make_opsetid("", 18)]
+    for low, high in [(1, 2), (0, 1), (2, 3), (None, 1), (2, None)]:
+        bounds = {"low": low, "high": high}
+        constants = [
+            helper.make_tensor(name, elem, [], [ends[place]])
+            for name, place in bounds.items()
+            if place is not None
+        ]
+        names = ["" if place is None else name for name, place in bounds.items()]
+        node = helper.make_node("Clip", ["x", *names], ["y"])
+        values = [info("x", elem, x.shape)], [info("y", elem, x.shape)], constants
+        graph = helper.make_graph([node], "g", *values)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        made, report = compiled(optimise(model), "mini")
+        assert report["host_fallback"] == []
+        found = run(made, {"x": x}, "mini")["y"]
+        wanted = np.clip(
+            x, *(None if place is None else x.dtype.type(ends[place]) for place in (low, high))
+        )
+        assert np.array_equal(found, wanted), (low, high)
