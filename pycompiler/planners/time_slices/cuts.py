@@ -37,6 +37,8 @@ class Cuts:
         self.useless: set[Axis] = set()
         #: Sizes that did not work: an operator refused the last slice, or layouts undid the cut.
         self.forbidden: set[tuple[Axis, int]] = set()
+        #: Slices are cut this many times finer than necessary.
+        self.haste = 1
         #: Slices may pad an axis by at most its length divided by this.
         self.waste = _WASTE
         self.members: dict[Axis, list[Axis]] = {}

@@ -86,9 +86,6 @@ def plan_time_slices(
 class _Search(FasterCuts):
     """Cuts that become finer until everything fits."""
 
-    #: Slices are cut this many times finer than necessary.
-    haste = 1
-
     def cut_for_final_layouts(self) -> TimeSlices | None:
         """Cut only values that do not fit in the final layouts; None if that fails.
 
