@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from torch.utils import _pytree as pytree
@@ -23,7 +24,8 @@ def look_into_caches(values: Any) -> None:
     if any(map(is_cache, pytree.tree_leaves(values))):
         from transformers.integrations import executorch
 
-        executorch.register_dynamic_cache_export_support()
+        register: Callable[[], None] = executorch.register_dynamic_cache_export_support
+        register()
 
 
 def leaves_of_caches(values: Any) -> set[int]:
