@@ -129,7 +129,7 @@ def test_on_the_device(
     given_inputs = inputs_of(model, 3)
     wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)["y"]
     if (planner, op) == ("first_arrival", "Concat"):
-        # The fast planner gives neighbours layouts without a way between them; the default does not.
+        # The fast planner gives neighbours layouts without a way between them.
         with pytest.raises(PycompilerError, match="P0305"):
             compiled(model, "mini", layout_planner=planner, strict=True)
         return
