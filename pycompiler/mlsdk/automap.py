@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from ..errors import error
 from ..frontend.export import Function
 from ..runtime.proxy import TensorProxy
-from .caches import is_cache, leaves_of_caches, look_into_caches
+from .caches import leaves_of_caches, look_into_caches
 from .function import CompiledFunction, TensorLike
 
 Class = TypeVar("Class", bound=type)
@@ -45,7 +45,7 @@ class Arguments:
     """The arguments of a call: their structure, their tensors, and all other values.
 
     Arguments are named by the function's parameters, however they are passed. P0603 if the function
-    does not take them, P0704 for a cache of transformers that is no DynamicCache.
+    does not take them, P0704 for a cache of transformers that torch cannot look into.
     """
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]):
@@ -59,10 +59,6 @@ class Arguments:
         look_into_caches(bound.arguments)
         found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
         self._leaves = {".".join(map(_step, path)): leaf for path, leaf in found}
-        for name, leaf in self._leaves.items():
-            if is_cache(leaf):
-                legal = "a DynamicCache, or the tensors that the cache is made of"
-                raise error("P0704", name=name, value=type(leaf).__name__, legal=legal)
 
     @property
     def tensors(self) -> dict[str, TensorLike]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch.utils import _pytree as pytree
 
+from ..errors import error
+
 
 def is_cache(value: object) -> bool:
     """Whether ``value`` is a cache of transformers; the library is not imported for that."""
@@ -19,13 +21,23 @@ def is_cache(value: object) -> bool:
 def look_into_caches(values: Any) -> None:
     """Let torch look into the caches in ``values``, as transformers does for torch.export.
 
-    Caches of other kinds than DynamicCache stay opaque.
+    P0704 for caches that it cannot look into, so that none becomes a constant unnoticed.
     """
-    if any(map(is_cache, pytree.tree_leaves(values))):
+    if any(map(is_cache, pytree.tree_leaves(values, is_leaf=is_cache))):
         from transformers.integrations import executorch
 
-        register: Callable[[], None] = executorch.register_dynamic_cache_export_support
-        register()
+        name = "register_dynamic_cache_export_support"
+        register: Callable[[], None] | None = getattr(executorch, name, None)
+        if register is not None:
+            register()
+    for cache in filter(is_cache, pytree.tree_leaves(values, is_leaf=is_cache)):
+        try:
+            opaque = any(map(is_cache, pytree.tree_leaves(cache)))
+        except RuntimeError:  # transformers flattens only some kinds of layers
+            opaque = True
+        if opaque:
+            legal = "a DynamicCache, or the tensors that the cache is made of"
+            raise error("P0704", name="cache", value=f"a {type(cache).__name__}", legal=legal)
 
 
 def leaves_of_caches(values: Any) -> set[int]:

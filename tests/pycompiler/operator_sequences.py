@@ -24,12 +24,12 @@ from operator_rows import (
     values,
     widened,
 )
+from operator_sums import STEPS
 from torchvision.ops import roi_align
 
 from pycompiler.tolerance import FUNCTION, MOVE, SUM
 
 F = torch.nn.functional
-STEPS = 8  # the other operations of a composite count as this many terms of its sum
 
 
 def _reverse(dtype: str) -> Callable[[random.Random], Sample]:

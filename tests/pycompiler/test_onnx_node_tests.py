@@ -13,7 +13,7 @@ import onnx
 import pytest
 from node_suite.cases import node_tests
 from node_suite.judge import DIFFERENT, ONNXRUNTIME, judge
-from node_suite.page import PAGE, RECORDS, STEPS, page
+from node_suite.page import PAGE, RECORDS, page
 from suites.command import moved
 from suites.outcome import DEVICE, FAULTS, HOST, REFUSED, Outcome
 from suites.records import counts, read_record
@@ -54,7 +54,7 @@ def test_outcomes_are_as_recorded() -> None:
 
 @pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
 def test_outcomes_on_the_large_machine() -> None:
-    check(run_all(node_tests()[:: STEPS[LARGE]], partial(judge, device=LARGE), 1), SAMPLE)
+    check(run_all(node_tests(), partial(judge, device=LARGE), 1), SAMPLE)
 
 
 def check(found: list[Outcome], recorded: list[Outcome]) -> None:

@@ -223,7 +223,7 @@ class _Search(FasterCuts):
             chosen = self._cut_largest_excess() or self._cut_largest_class()
             if not chosen and self.waste > 1:
                 self._allow_padding()
-                self.sizes.clear()
+                self.sizes = {one: size for one, size in self.sizes.items() if one in self.fixed}
             elif not chosen:
                 break
             self.sizes.update(chosen)

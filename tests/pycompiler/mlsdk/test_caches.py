@@ -65,3 +65,12 @@ def test_other_caches_are_refused(model: Any, tmp_path: Path) -> None:
         Context(MNDevice("pfvm:cpu")).compile_automap(
             lambda past: past, (other,), None, tmp_path / "a"
         )
+
+
+def test_other_caches_among_results_are_refused(model: Any, tmp_path: Path) -> None:
+    """As constants they would hold what the trace put into them."""
+    other = transformers.StaticCache(config=model.config, max_cache_len=8)
+    with pytest.raises(PycompilerError, match=r"P0704.*StaticCache.*DynamicCache"):
+        Context(MNDevice("pfvm:cpu")).compile_automap(
+            lambda x: (x + 1, other), (torch.ones(3),), None, tmp_path / "a"
+        )

@@ -22,8 +22,6 @@ RECORDS = {
     "emu2:mini": DATA / "onnx_node_tests.txt",
     "emu2:mncore2": DATA / "onnx_node_tests_mncore2.txt",
 }
-#: One test of how many runs, by device: a machine of 4,096 PEs takes its time.
-STEPS = {"emu2:mini": 1, "emu2:mncore2": 1}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT, ONNXRUNTIME)
 
 
@@ -31,10 +29,7 @@ def page() -> str:
     """Return the page of the records."""
     read = {device: read_record(path.read_text()) for device, path in RECORDS.items()}
     version, outcomes = next(iter(read.values()))
-    columns = {
-        f"`{device}`" + (f", one test of {STEPS[device]}" if STEPS[device] > 1 else ""): found
-        for device, (_, found) in read.items()
-    }
+    columns = {f"`{device}`": found for device, (_, found) in read.items()}
     out = [_HEAD.format(version=version, total=len(outcomes)), "\n"]
     out.append(outcome_table(columns, _MEANINGS, "wrong, an internal error, or too slow"))
     out += [_FIRST, others(*(found for _, found in read.values()))]

@@ -16,8 +16,8 @@ from suites.command import Suite, main
 
 from node_suite.cases import chosen_tests
 from node_suite.judge import judge
-from node_suite.page import PAGE, RECORDS, STEPS, page
+from node_suite.page import PAGE, RECORDS, page
 
 if __name__ == "__main__":
     version = f"onnx {onnx.__version__}"
-    sys.exit(main(Suite(version, chosen_tests, judge, RECORDS, STEPS, PAGE, page)))
+    sys.exit(main(Suite(version, chosen_tests, judge, RECORDS, PAGE, page)))

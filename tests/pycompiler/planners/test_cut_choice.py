@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import onnx
 import pytest
@@ -76,7 +74,7 @@ def test_sizes_that_layouts_undo_are_not_asked_for_again() -> None:
     np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, atol=0.05)
 
 
-@pytest.mark.skipif("EMU2_LONG" not in os.environ, reason="runs in `make test-long`")
+@pytest.mark.long
 def test_wide_values_are_cut_for_speed() -> None:
     """The scores of 499 tokens fill an LM; operators on them leave no room for anything else."""
     text = """<ir_version: 10, opset_import: ["": 20]>

@@ -23,14 +23,13 @@ from .workers import Case, run_all
 class Suite:
     """A public suite: its tests, how one is judged on a device, and what is written.
 
-    ``records`` are the files of outcomes by device, ``steps`` say one test of how many runs there.
+    ``records`` are the files of outcomes by device.
     """
 
     version: str
     cases: Callable[[Sequence[str]], Sequence[Case]]
     judge: Callable[[Any, str], Outcome]
     records: Mapping[str, Path]
-    steps: Mapping[str, int]
     page_file: Path
     page: Callable[[], str]
 
@@ -49,9 +48,8 @@ def main(suite: Suite) -> int:
         devices = devices[:1]
     faults = 0
     for device in devices:
-        step = 1 if chosen.patterns else suite.steps[device]
         judge = partial(suite.judge, device=device)
-        outcomes = _run(cases[::step], judge, chosen.jobs, bool(chosen.patterns))
+        outcomes = _run(cases, judge, chosen.jobs, bool(chosen.patterns))
         print(device, dict(counts(outcomes)))
         faults += sum(outcome.kind in FAULTS for outcome in outcomes)
         if chosen.patterns and chosen.write:

@@ -21,8 +21,6 @@ from .judge import NOTHING
 PAGE = ROOT / "docs" / "torch_operators.md"
 #: The files with the outcomes, by device.
 RECORDS = {"emu2:mini": DATA / "torch_operators.txt"}
-#: One test of how many runs, by device.
-STEPS = {"emu2:mini": 1}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT)
 
 

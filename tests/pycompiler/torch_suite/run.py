@@ -16,8 +16,8 @@ from suites.command import Suite, main
 
 from torch_suite.cases import chosen_tests
 from torch_suite.judge import judge
-from torch_suite.page import PAGE, RECORDS, STEPS, page
+from torch_suite.page import PAGE, RECORDS, page
 
 if __name__ == "__main__":
     version = f"torch {torch.__version__.partition('+')[0]}"
-    sys.exit(main(Suite(version, chosen_tests, judge, RECORDS, STEPS, PAGE, page)))
+    sys.exit(main(Suite(version, chosen_tests, judge, RECORDS, PAGE, page)))
