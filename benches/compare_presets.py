@@ -2,7 +2,8 @@
 
 Each model is compiled with both presets, whether they may merge, schedule or search as they like;
 only cycles of the cycle model count, and nothing runs on the emulator. All models take hours:
-without names, they are all of the catalogue. ``--machine mini`` is for a quick look.
+without names, they are all of the catalogue. ``--record FILE`` adds a line of JSON for each model,
+and does not compile again what the file has. ``--machine mini`` is for a quick look.
 
 The target: fewer cycles on 80 % of the models, more on none. The exit code is 1 if any model takes
 more.
@@ -11,10 +12,12 @@ more.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +27,7 @@ from rich.table import Table
 from pycompiler.errors import PycompilerError
 from pycompiler.executors import Workers
 from pycompiler.frontend.export import export
+from pycompiler.layout_passes import LayoutPlans
 from pycompiler.machine import load_target
 from pycompiler.models.catalogue import CATALOGUE
 from pycompiler.models.libraries import build_model
@@ -45,12 +49,14 @@ def measure(name: str, mode: str, machine: str, presets: Sequence[str]) -> Row:
     try:
         made = build_model(find(name), 1)
         model = optimise(export(made.function, dict(made.inputs)))
+        plans = LayoutPlans()  # presets do not change layouts
         for preset in presets:
             options = {"option_json": preset, "float_dtype": mode, "tune": "off"}
             report, began = Report(machine, options), time.monotonic()
-            compile_onnx(model, load_target(machine), parse_options(options), report)
+            target, checked = load_target(machine), parse_options(options)
+            compile_onnx(model, target, checked, report, plans=plans)
             row["cycles"][preset] = report.data["cycles"]
-            row["seconds"][preset] = time.monotonic() - began
+            row["seconds"][preset] = round(time.monotonic() - began, 1)
     except PycompilerError as problem:
         row["problem"] = f"{problem.code}: {problem.message}"
     except Exception as problem:  # the code of a library failed
@@ -58,17 +64,30 @@ def measure(name: str, mode: str, machine: str, presets: Sequence[str]) -> Row:
     return row
 
 
-def rows(
-    names: Sequence[str], modes: Sequence[str], machine: str, presets: Sequence[str], jobs: int
-) -> Iterator[Row]:
+Task = tuple[str, str, str, tuple[str, ...]]
+
+
+def rows(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Row]]:
     """Yield the rows as they are ready."""
     from compare_presets import measure as work  # a worker does not know the main script
 
-    tasks = [(name, mode, machine, tuple(presets)) for name in names for mode in modes]
     with Workers(count=jobs) as workers:
         for number, found in workers.run(work, tasks):
             empty = {"name": tasks[number][0], "mode": tasks[number][1], "cycles": {}}
-            yield found if isinstance(found, dict) else {**empty, "problem": str(found)}
+            failed = {**empty, "problem": str(found)}
+            yield tasks[number], found if isinstance(found, dict) else failed
+
+
+def recorded(path: Path | None) -> dict[Task, Row]:
+    """Return the rows of a file; a line that was cut short is none."""
+    known: dict[Task, Row] = {}
+    for text in path.read_text().splitlines() if path is not None and path.exists() else []:
+        try:
+            name, mode, machine, presets, row = json.loads(text)
+        except ValueError:
+            continue
+        known[name, mode, machine, tuple(presets)] = row
+    return known
 
 
 def summary(found: Sequence[Row], presets: Sequence[str]) -> tuple[str, bool]:
@@ -108,13 +127,20 @@ def main() -> int:
     parser.add_argument("--machine", default="mncore2")
     parser.add_argument("--presets", nargs=2, default=("O1", "O3"), metavar=("BEFORE", "AFTER"))
     parser.add_argument("--jobs", type=int, default=1, help="models at a time")
+    parser.add_argument("--record", type=Path, metavar="FILE")
     given = parser.parse_args()
     names = given.models or list(CATALOGUE)
     modes = ("float", "mixed") if given.mode == "both" else (given.mode,)
-    found = []
-    for row in rows(names, modes, given.machine, given.presets, given.jobs):
-        found.append(row)
+    presets = tuple(given.presets)
+    tasks = [(name, mode, given.machine, presets) for name in names for mode in modes]
+    known = recorded(given.record)
+    for task, row in rows([task for task in tasks if task not in known], given.jobs):
+        known[task] = row
         print(row["name"], row["mode"], row["cycles"], row["problem"], file=sys.stderr, flush=True)
+        if given.record is not None:
+            with given.record.open("a") as record:
+                record.write(json.dumps([*task, row]) + "\n")
+    found = [known[task] for task in tasks]
     Console(width=160).print(table(found, given.presets))
     text, good = summary(found, given.presets)
     print(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import onnx
@@ -18,16 +18,12 @@ from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.forget import without_forgets
 from .layers.operators import RULES
+from .layout_passes import LayoutPlans
 from .machine import Target
 from .options import Options
-from .planners.dtype import plan_dtypes, product_precisions
-from .planners.layout import LayoutFacts
-from .planners.location import check_room, plan_locations
+from .planners.dtype import product_precisions
 from .planners.no_room import on_the_host
-from .planners.overrides import Overrides, check_overrides, with_io_layouts
-from .planners.parted_sums import part_sums
-from .planners.side import plan_sides
-from .planners.time_slices.passes import SlicedLayouts
+from .planners.overrides import Overrides, with_io_layouts
 from .report.bound import record_bound
 from .report.codegen_dir import DUMPS, L3IR, STRIPPED, TRACE
 from .report.node_trace import node_trace
@@ -38,7 +34,6 @@ from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .search_passes import Searches
 from .simulation.store import Outcomes
-from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +61,8 @@ class Compiled:
 _MOST_ON_HOST = 16
 #: The pass that leaves the graph as it is.
 SIMULATED = "simulation"
-#: The name of a pass, the function from graph to graph, and the function that adds to the report.
-Pass = tuple[str, Callable[[MNGraph], MNGraph], Callable[[MNGraph, Report], None]]
+#: The name of a pass, and the function from graph to graph.
+Pass = tuple[str, Callable[[MNGraph], MNGraph]]
 
 
 def compile_onnx(
@@ -76,10 +71,12 @@ def compile_onnx(
     options: Options,
     report: Report,
     known: Outcomes | None = None,
+    plans: LayoutPlans | None = None,
 ) -> Compiled:
     """Compile a model with static shapes for ``target``.
 
     ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
+    ``plans`` has the layouts that earlier compiles of this model for this machine made, likewise.
     Warns (HostFallbackWarning) if nodes must run on the host. A node whose tensors do not fit local
     memory even in slices runs there too. Raises the diagnostics of the passes.
     """
@@ -87,15 +84,16 @@ def compile_onnx(
         with report.running("import") as facts:
             imported = import_onnx(model, target, options.update)
             facts["nodes"] = len(imported.graph.nodes)
+        plans = LayoutPlans() if plans is None else plans
         for _ in range(_MOST_ON_HOST):
             try:
-                return _compiled(model, imported, target, options, report, known)
+                return _compiled(model, imported, target, options, report, known, plans)
             except (NoRoomError, NoSwitchError) as problem:
                 graph = on_the_host(imported.graph, problem)
                 if graph is None or options.strict or options.time_slice == "off":
                     raise
                 imported = replace(imported, graph=graph)
-        return _compiled(model, imported, target, options, report, known)
+        return _compiled(model, imported, target, options, report, known, plans)
 
 
 def _compiled(
@@ -105,6 +103,7 @@ def _compiled(
     options: Options,
     report: Report,
     known: Outcomes | None,
+    plans: LayoutPlans,
 ) -> Compiled:
     """Compile an imported model."""
     overrides = with_io_layouts(
@@ -112,19 +111,17 @@ def _compiled(
     )
     searches = Searches(options, target, report, imported.updates, known)
     addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
-    passes = _passes(imported, target, options, overrides, searches, addressed)
+    passes = _passes(target, options, overrides, searches, addressed)
     report.expect(len(passes) + 6)
     rules = (*STRUCTURE, *RULES)
-    graph = verify(imported.graph, target, rules)
+    graph = plans.graph_of(imported, target, options, overrides, report)
     files = report.files
-    check_overrides(graph, overrides)
-    for name, run, record in passes:
+    for name, run in passes:
         with report.running(name) as facts:
             graph = verify(run(graph), target, rules)
             facts |= {"nodes": len(graph.nodes), "values": len(graph.values)}
         if name != SIMULATED:
             files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
-        record(graph, report)
     with report.running("dump"):
         files |= _texts(graph)
     with report.running("emit") as facts:
@@ -159,33 +156,13 @@ def _addressed(
 
 
 def _passes(
-    imported: ImportedModel,
     target: Target,
     options: Options,
     overrides: Overrides,
     searches: Searches,
     addressed: Callable[[MNGraph], MNGraph],
 ) -> Sequence[Pass]:
-    """Return the passes that lead from the imported graph to one with addresses, in order."""
-    sliced = SlicedLayouts(
-        target,
-        overrides,
-        planner=options.layout_planner,
-        specs=options.layout_specs,
-        mode=options.time_slice,
-        share=options.sram_budget,
-    )
-    dtypes = partial(
-        plan_dtypes,
-        target=target,
-        float_dtype=options.float_dtype,
-        gemm_precision=options.gemm_precision,
-        overrides=overrides,
-        registered=imported.registered,
-        constants=imported.constants,
-        fused=options.fuse_elementwise,
-        apart={spec.op_type for spec in options.layout_spec},
-    )
+    """Return the passes that lead from a graph with layouts to one with addresses, in order."""
     if searches.anneals:
         schedule = searches.schedule
     else:
@@ -194,36 +171,8 @@ def _passes(
         def schedule(graph: MNGraph) -> MNGraph:
             return plain(graph, target, share, overrides)
 
-    simulation: Sequence[Pass] = ((SIMULATED, searches.simulate, _nothing),)
     return (
-        ("side", partial(plan_sides, strict=options.strict), _record_sides),
-        ("dtype", dtypes, _nothing),
-        ("location", lambda g: check_room(plan_locations(g, overrides), target), _nothing),
-        ("layout", sliced.lay_out, lambda _, report: _record_layouts(sliced.facts, report)),
-        ("time_slice", sliced.plan, _nothing),
-        ("slices", lambda graph: part_sums(sliced.cut(graph), target), _nothing),
-        *(simulation if searches.simulates else ()),
-        (options.scheduler, schedule, _nothing),
-        ("address", addressed, _nothing),
+        *(((SIMULATED, searches.simulate),) if searches.simulates else ()),
+        (options.scheduler, schedule),
+        ("address", addressed),
     )
-
-
-def _nothing(graph: MNGraph, report: Report) -> None:
-    """Record nothing."""
-
-
-def _record_sides(graph: MNGraph, report: Report) -> None:
-    report_fallback(graph, report)
-    warn_of_fallback(report)
-
-
-def _record_layouts(facts: LayoutFacts | None, report: Report) -> None:
-    """Record the results of the layout planner; ``facts`` None means that it failed."""
-    if facts is None:
-        return
-    report.data["layout_spec_unused"] = facts.unused
-    warn_of_specs(report)
-    if facts.estimates:
-        estimates = {name: asdict(found) for name, found in facts.estimates.items()}
-        found = {"search": facts.search, "family": facts.family, "values": facts.family_values}
-        report.data["passes"][-1] |= {"estimated_steps": estimates, "layouts": found}

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import onnx
@@ -18,6 +19,7 @@ import onnx
 from ..app.model import App
 from ..errors import PycompilerError
 from ..executors import TIME, Workers
+from ..layout_passes import LayoutPlans
 from ..machine import load_target
 from ..options import ALL, Options
 from ..pipeline import compile_onnx
@@ -25,6 +27,12 @@ from ..report.report import Report
 from .candidates import Candidate, Candidates
 
 DONE, INTERRUPTED = "everything was tried", "interrupted"
+
+
+@lru_cache(maxsize=1)
+def _plans_of(model: bytes, machine: str) -> LayoutPlans:
+    """Return the plans of layouts that this process made of the model that is tuned."""
+    return LayoutPlans()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +46,17 @@ class Tried:
 
 
 def try_options(model: bytes, machine: str, device: str, options: Options) -> Tried | str:
-    """Compile a serialized model in a worker; a text says why it cannot be compiled."""
-    report = Report(device, {})
+    """Compile a serialized model in a worker; a text says why it cannot be compiled.
+
+    Sets of options with the same layouts are planned once in each process.
+    """
+    report, target = Report(device, {}), load_target(machine)
+    plans = _plans_of(model, machine)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            made = compile_onnx(onnx.load_from_string(model), load_target(machine), options, report)
+            loaded = onnx.load_from_string(model)
+            made = compile_onnx(loaded, target, options, report, plans=plans)
         except PycompilerError as problem:
             return f"{problem.code}: {problem.message}"
     return Tried(made.app, made.vsm, dict(made.files), report.data)
@@ -78,6 +91,8 @@ class Search:
             self.stopped = INTERRUPTED
             if self._best is None:
                 raise
+        finally:
+            _plans_of.cache_clear()
         return None if self._best is None else self._best[2]
 
     def facts(self) -> dict[str, Any]:

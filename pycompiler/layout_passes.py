@@ -1,0 +1,201 @@
+"""The passes from an imported graph to one with layouts and time slices, and plans that are kept.
+
+These passes take most of a compile. Compiles of one model that differ only in what follows them,
+such as the scheduler, share what they make: a `LayoutPlans` keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+
+from .frontend.import_onnx import ImportedModel
+from .graph.graph import MNGraph, Side
+from .graph.text import print_graph
+from .graph.verify import STRUCTURE, verify
+from .layers.operators import RULES
+from .layout_spec import LayoutSpec, OperandSpec
+from .machine import Target
+from .options import Options
+from .planners.dtype import plan_dtypes
+from .planners.layout import LayoutFacts
+from .planners.location import check_room, plan_locations
+from .planners.overrides import Overrides, check_overrides
+from .planners.parted_sums import part_sums
+from .planners.side import plan_sides
+from .planners.time_slices.passes import SlicedLayouts
+from .report.codegen_dir import DUMPS
+from .report.report import Report
+from .warn import report_fallback, warn_of_fallback, warn_of_specs
+
+Record = Callable[[Report], None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What these passes read of the options. They see nothing else."""
+
+    float_dtype: str
+    gemm_precision: str
+    fuse_elementwise: bool
+    strict: bool
+    #: read by the import
+    update: str
+    time_slice: str
+    layout_planner: str
+    layout_specs: tuple[LayoutSpec, ...]
+    sram_budget: float
+    overrides: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What a pass made: its row in the report, its dump, and what it adds to the report."""
+
+    name: str
+    graph: MNGraph
+    dump: bytes
+    record: Record
+
+
+class LayoutPlans:
+    """The plans of one model on one machine, by the options that decide them.
+
+    They take the memory of their graphs for as long as this object lives.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[_Step, ...]] = {}
+
+    def graph_of(
+        self,
+        imported: ImportedModel,
+        target: Target,
+        options: Options,
+        overrides: Overrides,
+        report: Report,
+    ) -> MNGraph:
+        """Return the graph with layouts and slices, planned now or by an earlier compile.
+
+        The report has the same rows for both; those of an earlier compile say `kept`. Warns
+        (HostFallbackWarning) if nodes run on the host. Raises the diagnostics of the passes.
+        """
+        given = _given(options, overrides)
+        on_host = sorted(n.name for n in imported.graph.nodes if n.side is Side.HOST)
+        key = repr((given, on_host))
+        report.expect(PASSES)
+        if (kept := self._kept.get(key)) is not None:
+            for step in kept:
+                with report.running(step.name) as row:
+                    row |= {**_counts(step.graph), "kept": True}
+                self._told(step, report)
+            return kept[-1].graph
+        steps = []
+        for step in _steps(imported, target, given, report):
+            self._told(step, report)
+            steps.append(step)
+        self._kept[key] = tuple(steps)
+        return steps[-1].graph
+
+    def _told(self, step: _Step, report: Report) -> None:
+        report.files[f"{DUMPS}{step.name}.txt"] = step.dump
+        step.record(report)
+
+
+#: How many passes there are.
+PASSES = 6
+
+
+def _given(options: Options, overrides: Overrides) -> Given:
+    read = {one.name for one in fields(Given)} - {"overrides"}
+    return Given(overrides=overrides, **{name: getattr(options, name) for name in read})
+
+
+def _steps(
+    imported: ImportedModel, target: Target, given: Given, report: Report
+) -> Iterator[_Step]:
+    """Run the passes in order, with the verifier after each."""
+    overrides = given.overrides
+    sliced = SlicedLayouts(
+        target,
+        overrides,
+        planner=given.layout_planner,
+        specs=given.layout_specs,
+        mode=given.time_slice,
+        share=given.sram_budget,
+    )
+
+    def sides(graph: MNGraph) -> MNGraph:
+        return plan_sides(graph, strict=given.strict)
+
+    def dtypes(graph: MNGraph) -> MNGraph:
+        return plan_dtypes(
+            graph,
+            target=target,
+            float_dtype=given.float_dtype,
+            gemm_precision=given.gemm_precision,
+            overrides=overrides,
+            registered=imported.registered,
+            constants=imported.constants,
+            fused=given.fuse_elementwise,
+            apart={s.op_type for s in given.layout_specs if isinstance(s, OperandSpec)},
+        )
+
+    def locations(graph: MNGraph) -> MNGraph:
+        return check_room(plan_locations(graph, overrides), target)
+
+    def slices(graph: MNGraph) -> MNGraph:
+        return part_sums(sliced.cut(graph), target)
+
+    passes = (
+        ("side", sides),
+        ("dtype", dtypes),
+        ("location", locations),
+        ("layout", sliced.lay_out),
+        ("time_slice", sliced.plan),
+        ("slices", slices),
+    )
+    assert len(passes) == PASSES
+    rules = (*STRUCTURE, *RULES)
+    graph = verify(imported.graph, target, rules)
+    check_overrides(graph, overrides)
+    for name, run in passes:
+        with report.running(name) as row:
+            graph = verify(run(graph), target, rules)
+            row |= _counts(graph)
+        yield _Step(name, graph, print_graph(graph).encode(), _record(name, graph, sliced.facts))
+
+
+def _counts(graph: MNGraph) -> dict[str, int]:
+    return {"nodes": len(graph.nodes), "values": len(graph.values)}
+
+
+def _record(name: str, graph: MNGraph, facts: LayoutFacts | None) -> Record:
+    """Return what a pass adds to a report beside its row."""
+    if name == "side":
+
+        def record(report: Report) -> None:
+            report_fallback(graph, report)
+            warn_of_fallback(report)
+
+    elif name == "layout" and facts is not None:  # without them the planner failed
+
+        def record(report: Report) -> None:
+            report.data["layout_spec_unused"] = facts.unused
+            warn_of_specs(report)
+            if facts.estimates:
+                estimates = {n: asdict(found) for n, found in facts.estimates.items()}
+                found = {
+                    "search": facts.search,
+                    "family": facts.family,
+                    "values": facts.family_values,
+                }
+                row = {"estimated_steps": estimates, "layouts": found}
+                report.data["passes"][-1] |= row
+
+    else:
+
+        def record(report: Report) -> None:
+            """Add nothing."""
+
+    return record
