@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from emu2.errors import Diagnostic, Finding
 
 __all__ = [
+    "ChoiceSearch",
     "Debugger",
     "Device",
     "IndexMap",
@@ -139,6 +140,26 @@ def count_move_steps(
 def guess_switches(
     sources: Sequence[_Places], results: Sequence[_Places], shape: Sequence[int], facts: _Facts
 ) -> list[list[int]]: ...
+@final
+class ChoiceSearch:
+    def __new__(
+        cls, sizes: Sequence[int], pairs: Sequence[tuple[int, int]], most: int
+    ) -> ChoiceSearch: ...
+    @property
+    def held(self) -> list[int]: ...
+    def cheapest(
+        self,
+        single: Sequence[NDArray[np.int64]],
+        shared: Sequence[NDArray[np.int64]],
+        start: Sequence[int],
+    ) -> list[int]: ...
+    def eliminated(
+        self,
+        single: Sequence[NDArray[np.int64]],
+        shared: Sequence[NDArray[np.int64]],
+        start: Sequence[int],
+    ) -> list[int]: ...
+
 def assemble(
     text: str | bytes,
     spec: Spec,

@@ -86,6 +86,7 @@ def test_the_wheel_holds_what_it_should(script: ModuleType, wheel: Path) -> None
         "emu2/asm_fuzz.proptest-regressions",
         "pycompiler/packing/src/lib.rs",
         "pycompiler/packing/Cargo.toml",
+        "pycompiler/choosing/src/lib.rs",
         "pycompiler/switches/src/lib.rs",
         "tests/conftest.py",
         "benches/guard.py",

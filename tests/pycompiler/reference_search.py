@@ -8,9 +8,8 @@ from math import prod
 
 import numpy as np
 
-from pycompiler.planners.lpz import elimination
-from pycompiler.planners.lpz.elimination import Costs
-from pycompiler.planners.lpz.search import total
+from pycompiler.planners.lpz import search
+from pycompiler.planners.lpz.search import Costs, total
 
 _Factor = tuple[tuple[int, ...], Costs]
 
@@ -55,7 +54,7 @@ def reference_elimination(
         while room.get(queue[0][1]) != queue[0][0]:
             heappop(queue)
         variable = queue[0][1]
-        held = room[variable] > elimination.TABLE
+        held = room[variable] > search.TABLE
         if held:
             variable = max(room, key=lambda v: (len(beside[v]), -v))
         others = beside.pop(variable)

@@ -1,6 +1,6 @@
 //! Python bindings of emu2 and of the compiler's searches. They convert arguments, results and errors, and listen to signals
-//! during long calls. The work is done by the crates `emu2`, `annealing`, `packing` and
-//! `switches`.
+//! during long calls. The work is done by the crates `emu2`, `annealing`, `choosing`, `packing`
+//! and `switches`.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
@@ -10,6 +10,7 @@ mod app;
 mod argument;
 mod attended;
 mod bench;
+mod choosing;
 mod convert;
 mod debugger;
 mod device;
@@ -43,6 +44,8 @@ mod _core {
     use super::app::run_app;
     #[pymodule_export]
     use super::bench::{choices, level, levels, limit, race, threads};
+    #[pymodule_export]
+    use super::choosing::PyChoiceSearch;
     #[pymodule_export]
     use super::debugger::PyDebugger;
     #[pymodule_export]

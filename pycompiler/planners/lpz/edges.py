@@ -8,7 +8,7 @@ import numpy as np
 
 from ...graph.graph import MNNode
 from .costs import NEVER
-from .elimination import Costs as Table
+from .search import Costs as Table
 
 #: The cost of a switch about which nothing is known, where only known costs count. It is worse than
 #: any number of switches that are not possible.

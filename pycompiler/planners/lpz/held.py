@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .elimination import Costs, Elimination
-from .search import Search, total
+from .search import Costs, Search, total
 
 #: Costs of single variables and of pairs.
 _Costs = tuple[list[Costs], dict[tuple[int, int], Costs]]
@@ -33,7 +32,7 @@ def move_held(best: list[int], tables: Tables, look: Look, worth: float) -> list
     Choices are looked at if all variables together may save ``worth``.
     """
     costs = tables()
-    elimination = Elimination([len(one) for one in costs[0]], costs[1])
+    elimination = Search([len(one) for one in costs[0]], costs[1])
     if elimination.exact:
         return best
     least = worth / len(elimination.held)
@@ -53,7 +52,7 @@ def move_held(best: list[int], tables: Tables, look: Look, worth: float) -> list
 
 
 def _together(
-    elimination: Elimination, best: list[int], tables: Tables, look: Look, least: float
+    elimination: Search, best: list[int], tables: Tables, look: Look, least: float
 ) -> list[int]:
     """Return ``best`` or a cheaper choice of what the best answers choose."""
     costs = tables()
@@ -84,7 +83,7 @@ def _together(
 
 
 def _ranked(
-    elimination: Elimination, costs: _Costs, best: Sequence[int], variable: int
+    elimination: Search, costs: _Costs, best: Sequence[int], variable: int
 ) -> list[tuple[int, int]]:
     """Return the candidates of a variable with the cheapest answers, with their costs."""
     answers = (
@@ -95,9 +94,9 @@ def _ranked(
 
 
 def _answer(
-    elimination: Elimination, costs: _Costs, best: Sequence[int], variable: int, candidate: int
+    elimination: Search, costs: _Costs, best: Sequence[int], variable: int, candidate: int
 ) -> list[int]:
     """Return the cheapest choice in which a variable has a candidate and other held ones stay."""
     start = list(best)
     start[variable] = candidate
-    return elimination.run(*costs, start)
+    return elimination.eliminated(*costs, start)

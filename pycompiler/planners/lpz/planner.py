@@ -20,12 +20,12 @@ from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
 from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
-from .elimination import Costs as Table
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
 from .held import move_held
 from .known import Known
 from .pools import Pools
+from .search import Costs as Table
 from .search import Search, total
 from .single_moves import move_single
 from .variants import add_variants

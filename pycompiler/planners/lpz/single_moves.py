@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .edges import UNKNOWN, Edge
-from .elimination import Costs as Table
+from .search import Costs as Table
 
 #: How many candidates of one variable are tried with the choices of the others.
 TRIES = 6

@@ -11,10 +11,9 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pycompiler.planners.lpz import elimination
-from pycompiler.planners.lpz.elimination import Elimination
+from pycompiler.planners.lpz import search
 from pycompiler.planners.lpz.held import move_held
-from pycompiler.planners.lpz.search import cheapest, total
+from pycompiler.planners.lpz.search import Search, cheapest, total
 
 Problem = tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]
 
@@ -50,8 +49,8 @@ def test_what_lies_between_moves_too(monkeypatch: pytest.MonkeyPatch, centres: i
     """Neither single moves nor the elimination leave the choice that all agree on."""
     single, pairs = residual(8, centres)
     start = [0] * len(single)
-    monkeypatch.setattr(elimination, "TABLE", 64)
-    held = Elimination([2 + USELESS] * len(single), pairs).held
+    monkeypatch.setattr(search, "TABLE", 64)
+    held = Search([2 + USELESS] * len(single), pairs).held
     assert set(range(centres)) <= set(held)
     assert cheapest(single, pairs, start) == start
     looked: list[list[int]] = []
@@ -86,7 +85,7 @@ def test_never_dearer_by_true_costs(seed: int) -> None:
     start = cheapest(single, guessed, [0] * 6)
     look(start)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimination, "TABLE", rng.choice((1, 4, 16)))
+        patch.setattr(search, "TABLE", rng.choice((1, 4, 16)))
         found = move_held(start, lambda: (single, guessed), look, rng.randrange(4))
     assert total(single, pairs, found) == total(single, guessed, found)
     assert total(single, pairs, found) <= total(single, pairs, start)

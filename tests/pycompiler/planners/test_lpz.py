@@ -22,10 +22,10 @@ from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners.lpz import elimination, pools
 from pycompiler.planners.lpz import planner as lpz
+from pycompiler.planners.lpz import pools
+from pycompiler.planners.lpz import search as choosing
 from pycompiler.planners.lpz.costs import NEVER, TOO_LARGE
-from pycompiler.planners.lpz.elimination import Elimination
 from pycompiler.planners.lpz.search import Search, cheapest, total
 from pycompiler.planners.switch_plan import plan_switch
 
@@ -60,12 +60,12 @@ def test_the_search_finds_the_cheapest(seed: int) -> None:
 
 @contextmanager
 def small_tables(entries: int) -> Iterator[None]:
-    before = elimination.TABLE
-    elimination.TABLE = entries
+    before = choosing.TABLE
+    choosing.TABLE = entries
     try:
         yield
     finally:
-        elimination.TABLE = before
+        choosing.TABLE = before
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16, 1 << 16]))
@@ -78,11 +78,11 @@ def test_a_search_that_goes_on_is_that_of_the_reference(seed: int, table: int) -
     tables += [(pairs, pair) for pair in pairs]
     with small_tables(table):
         sizes = [len(costs) for costs in single]
-        work, search = Elimination(sizes, pairs), Search(sizes, pairs)
+        work, search = (Search(sizes, pairs) for _ in range(2))
         for _ in range(6):
             start = [rng.randrange(len(costs)) for costs in single]
             wanted = reference_elimination(single, pairs, start)
-            assert work.run(single, pairs, start) == wanted
+            assert work.eliminated(single, pairs, start) == wanted
             wanted = reference_cheapest(single, pairs, start)
             assert search.cheapest(single, pairs, start) == wanted
             for _ in range(rng.randrange(4)):
@@ -105,9 +105,9 @@ def test_more_neighbours_than_an_array_has_axes() -> None:
     ways = ([a, b, *[0] * 100] for a in range(3) for b in range(2))
     least = min(total(single, pairs, way) for way in ways)
     assert total(single, pairs, cheapest(single, pairs, [0] * len(sizes))) == least
-    work = Elimination(sizes, pairs)
+    work = Search(sizes, pairs)
     for _ in range(2):
-        assert total(single, pairs, work.run(single, pairs, [0] * len(sizes))) == least
+        assert total(single, pairs, work.eliminated(single, pairs, [0] * len(sizes))) == least
         pairs[0, 50] = pairs[0, 50] + np.array([[0], [90], [0]])
         least = min(total(single, pairs, [a, b, *[0] * 100]) for a in range(3) for b in range(2))
 
