@@ -125,7 +125,9 @@ def _one_hot(dtype: str, result: str) -> Callable[[random.Random], Sample]:
         # onnxruntime accepts few types of the depth
         operands = {"i": index, "depth": np.array(size, dtype=dtype), "ends": ends}
         fixed = frozenset({"depth", *(["ends"] if rng.random() < 0.5 else [])})
-        return Sample(operands, function, fixed, {"axis": axis})
+        # ONNX's own evaluator computes off + (on - off).
+        most = float(np.abs(ends.astype(np.float64)).max())
+        return Sample(operands, function, fixed, {"axis": axis}, absolute=most * 2.0**-50)
 
     return sample
 

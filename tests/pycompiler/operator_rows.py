@@ -79,7 +79,8 @@ class Sample:
 def precise(array: Array) -> Tensor:
     """Return a tensor of doubles, or of integers that PyTorch computes with."""
     wide = {"f": np.float64, "u": np.int64}.get(array.dtype.kind, array.dtype)
-    return torch.from_numpy(array.astype(wide))
+    # A function of NumPy gives a scalar for an array without axes.
+    return torch.from_numpy(np.asarray(array, wide))
 
 
 #: The operators that make products of halves in `mixed`.

@@ -15,7 +15,7 @@ from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import fits, operand_layouts
-from .roles import PRECISION, precision_of, roles_of
+from .roles import PRECISION, Roles, precision_of, roles_of
 from .route import shares
 from .spreads import (
     Spread,
@@ -136,6 +136,7 @@ def _spreads(
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
         rules += [SpreadRule(columns=count) for count in (1, 2, 4) if count < blocks]
+        rules += _columns_on_l2bs(roles, blocks, target)
     any_fits = False
     for tried in (rules, _shared_units(target)):
         for near in (*kept, None):
@@ -150,6 +151,23 @@ def _spreads(
                     yield found
         if any_fits or roles.windows:
             break
+
+
+def _columns_on_l2bs(roles: Roles, blocks: int, target: Target) -> list[SpreadRule]:
+    """Return rules by which the columns of a convolution of few pixels take L2Bs before MABs.
+
+    If all pixels find room within an L2B, each L2B would read the whole matrix for them.
+    """
+    pixels = roles.m * prod(roles.batch)
+    if pixels > target.counts["l1b"] * target.counts["mab"]:
+        return []
+    sizes = [digit.size for digit in reversed(primes(target.level_range[Level.L2B.value]))]
+    l2bs = {count: prod(sizes[:count]) for count in range(1, len(sizes) + 1)}
+    return [
+        SpreadRule(columns=-(-blocks // over), l2bs=count)
+        for count, over in l2bs.items()
+        if over <= blocks
+    ]
 
 
 def _shared_units(target: Target) -> list[SpreadRule]:

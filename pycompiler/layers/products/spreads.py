@@ -38,7 +38,7 @@ class SpreadRule:
     rows_first: bool = False
     #: most units that n takes
     columns: int | None = None
-    #: digits of L2Bs that n takes before the rows do, if it takes no L1Bs
+    #: digits of L2Bs that n takes before the rows do, beside its MABs, if it takes no L1Bs
     l2bs: int = 0
     #: digits of L1Bs that n takes, and only the MABs that it needs beside them
     l1bs: int = 0
@@ -200,7 +200,7 @@ def spread_units(
         take(out.n, blocks, own, least)
     if rule.l2bs:
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(out.n, blocks, outer[: rule.l2bs], least)
+        take(out.n, blocks, outer[: rule.l2bs], 1)
     # Neighbours in an image exchange halos, which costs least between MABs. All others take the
     # digits that are left from the outermost level inwards, outer axes first: views join axes so.
     apart = [axis for axis in range(len(roles.batch)) if axis not in whole]

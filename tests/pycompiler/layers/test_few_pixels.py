@@ -1,0 +1,60 @@
+"""Convolutions of few pixels: L2Bs share the columns, so each reads its part of the weights."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import compiled, run
+from one_node import one_node
+
+from pycompiler.graph import Level, parse_layout
+from pycompiler.pfvm.session import HostSession
+
+#: The largest error, over the largest result.
+ERROR = {"float": 1e-5, "mixed": 0.01}
+#: Inputs and weights whose weights dominate.
+CASES = {
+    "as in a last stage": ((1, 96, 4, 4), (160, 96, 3, 3)),
+    "odd": ((2, 64, 3, 5), (80, 64, 3, 3)),
+}
+
+
+def check(mode: str, pixels: tuple[int, ...], weights: tuple[int, ...], seed: int) -> Any:
+    pads = [size // 2 for size in weights[2:]] * 2
+    model = one_node("Conv", {"x": pixels, "w": weights}, {}, pads=pads)
+    rng = np.random.default_rng(seed)
+    inputs = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in (("x", pixels), ("w", weights))
+    }
+    result, report = compiled(model, "mncore2", float_dtype=mode)
+    assert report["host_fallback"] == []
+    found = run(result, inputs, "mncore2")["y0"]
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
+    assert np.abs(found - wanted).max() <= ERROR[mode] * np.abs(wanted).max()
+    return report
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_l2b_reads_its_columns(case: str) -> None:
+    pixels, weights = CASES[case]
+    report = check("mixed", pixels, weights, 1)
+    rows = [row for row in report["nodes"] if row["op"] == "MNCoreDownload"]
+    (layout,) = (parse_layout(row["layout"]) for row in rows if row["shape"][0] == weights[0])
+    assert Level.L2B in {digit.level for digit in layout.axes[0]}
+    # All L2Bs of all groups read four times as much; the rest is padding and pixels.
+    assert report["dram_words"]["read"] <= 2.2 * np.prod(weights) / 4
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("mode", ERROR)
+def test_drawn_convolutions(mode: str, seed: int) -> None:
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    channels, columns = rng.randrange(3, 70), rng.randrange(33, 200)
+    pixels = rng.randrange(1, 4), channels, rng.randrange(1, 7), rng.randrange(1, 7)
+    kernel = rng.choice((1, 3, 5)), rng.choice((1, 3))
+    check(mode, pixels, (columns, channels, *kernel), seed)
