@@ -157,8 +157,9 @@ def _host_faults(number: int, segment: HostSegment, app: App) -> Iterator[str]:
         yield f"segment {number} has other inputs and outputs than its model"
         return
     check_model(model)
-    held = {name: array for name, array in app.constants.items() if array.size == 1}
-    check_loops(model.graph, {n: int(a.flat[0]) for n, a in held.items() if a.dtype.kind == "i"})
+    held = {name: app.constants[name] for name in segment.inputs if name in app.constants}
+    whole = {name: a for name, a in held.items() if a.size == 1 and a.dtype.kind == "i"}
+    check_loops(model.graph, {name: int(a.flat[0]) for name, a in whole.items()})
     infos = [
         i for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}
     ]

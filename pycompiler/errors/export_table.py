@@ -20,8 +20,9 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0103": Kind(
         ExportError,
         "the shape of `{name}` is dynamic: {shape}",
-        "every shape must be known at compile time: give fixed sizes, and avoid operators whose "
-        "output size depends on values (nonzero, masked_select, unique)",
+        "every shape must be known at compile time: give fixed sizes, and use torch.where or "
+        "torch.nonzero_static for operators whose output size depends on values (nonzero, "
+        "masked_select, unique)",
         {"name": "y", "shape": "(n, 4)"},
     ),
     "P0104": Kind(

@@ -10,7 +10,16 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from .ctc import ctc_loss
-from .plain_operators.functions import corrcoef, cov, gaussian_nll_loss, lstsq
+from .plain_operators.functions import (
+    bincount,
+    corrcoef,
+    cov,
+    gaussian_nll_loss,
+    lstsq,
+    masked_select,
+    unique_consecutive,
+)
+from .plain_operators.spectra import stft
 
 _REDUCTIONS = ("none", "mean", "sum")  # torch counts them in this order
 
@@ -34,6 +43,14 @@ def _ctc(
 _WRITTEN: dict[Any, Callable[..., Any]] = {
     functional.ctc_loss: _ctc,
     torch.ctc_loss: _ctc,
+    torch.bincount: bincount,
+    torch.Tensor.bincount: bincount,
+    torch.masked_select: masked_select,
+    torch.Tensor.masked_select: masked_select,
+    torch.unique_consecutive: unique_consecutive,
+    torch.Tensor.unique_consecutive: unique_consecutive,
+    torch.stft: stft,
+    torch.Tensor.stft: stft,
     torch.cov: cov,
     torch.Tensor.cov: cov,
     torch.corrcoef: corrcoef,

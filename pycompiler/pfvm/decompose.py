@@ -39,20 +39,24 @@ def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
 
 
 def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
-    """Write small constant exponents as products, square roots and reciprocals."""
+    """Write small constant exponents as products, square roots and reciprocals.
+
+    Other exponents get the type of the base.
+    """
     x, y = node.inputs
     assert x is not None
     assert y is not None
     if x.dtype not in _FLOATS:
         return None
     exponent = _constant(y)
-    if exponent is None or exponent.size != 1 or x.shape is None or exponent.ndim > len(x.shape):
-        if y.dtype == x.dtype or y.dtype is None:
-            return None
-        cast = _node("Cast", y, to=int(x.dtype))
-        return [cast, _node("Pow", x, cast.outputs[0])]
-    chain = _POWERS.get(float(exponent.reshape(())))
-    return None if chain is None else chain(x)
+    if exponent is not None and exponent.size == 1 and x.shape is not None:
+        chain = _POWERS.get(float(exponent.reshape(())))
+        if chain is not None and exponent.ndim <= len(x.shape):
+            return chain(x)
+    if y.dtype == x.dtype or y.dtype is None:
+        return None
+    cast = _node("Cast", y, to=int(x.dtype))
+    return [cast, _node("Pow", x, cast.outputs[0])]
 
 
 def _chain(*ops: str) -> Callable[[ir.Value], Sequence[ir.Node]]:

@@ -25,7 +25,7 @@ def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
     found = find_device(device or f"emu2:{app.target}")
     if found.machine is None:
         raise error("P0503", path=path, found=app.target, device=found.name)
-    return function_of(data, str(path), Board(found.target))
+    return _function(app, str(path), Board(found.target), None)
 
 
 def placed_app(data: bytes, path: str, device: str | None = None) -> App:
@@ -46,7 +46,10 @@ def function_of(
     data: bytes, path: str, board: Board, registry: Registry | None = None
 ) -> DeviceFunction:
     """Return the function of an app's bytes; ``path`` names it in diagnostics. P0501 to P0503."""
-    app = read_app(data, path)
+    return _function(read_app(data, path), path, board, registry)
+
+
+def _function(app: App, path: str, board: Board, registry: Registry | None) -> DeviceFunction:
     if app.target != board.target.name:
         raise error("P0503", path=path, found=app.target, device=board.target.name)
     verify_app(app, board.target, path)

@@ -23,6 +23,19 @@ def everywhere(made: np.random.Generator) -> Array:
     return signs * made.uniform(1, 2, len(exponents)) * np.exp2(exponents)
 
 
+def drawn_doubles(made: np.random.Generator, count: int) -> Array:
+    """Return numbers of any exponent and sign; some fractions have ends of zeros or of ones."""
+    fractions = made.integers(0, 1 << 52, count, dtype=np.uint64)
+    ends = (np.uint64(1) << made.integers(0, 53, count, dtype=np.uint64)) - np.uint64(1)
+    kinds = made.integers(0, 4, count)
+    fractions = np.choose(kinds, [fractions, fractions & ends, fractions & ~ends, fractions | ends])
+    exponents = made.integers(1, 2047, count, dtype=np.uint64)
+    signs = made.integers(0, 2, count, dtype=np.uint64)
+    bits = signs << np.uint64(63) | exponents << np.uint64(52) | fractions
+    found: Array = bits.view(np.float64)
+    return found
+
+
 def softplus(x: Array) -> Array:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
@@ -95,7 +108,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Array], tuple[float, float]]] = {
     "Pow": (np.power, (-9, 9)),
 }
 #: The attributes of functions, which are named by their operator and some words.
-ATTRIBUTES = {"Gelu with tanh": {"approximate": "tanh"}}
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "Gelu with tanh": {"approximate": "tanh"},
+    "Mod with fmod": {"fmod": 1},
+}
 #: Where the functions that are not defined everywhere are.
 DOMAINS = {"Asin": (-1, 1), "Acos": (-1, 1), "Atanh": (-1, 1), "Acosh": (1, np.inf)}
 #: Doubles that lie near multiples of quarter turns, the nearest of all among them.

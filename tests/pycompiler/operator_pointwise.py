@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
     "Mul": Case(torch.mul, _same(2, *NUMBERS)),
     "Div": Case(torch.div, _same(2, *REALS)),
     "Pow": Case(torch.pow, _same(2, *REALS), positive=True),
-    "Mod": Case(torch.fmod, _same(2, REAL), attributes=(("fmod", 1),)),
+    "Mod": Case(torch.fmod, _same(2, *REALS), attributes=(("fmod", 1),)),
     "Min": Case(torch.minimum, _same(2, *NUMBERS)),
     "Max": Case(torch.maximum, _same(2, *NUMBERS)),
     "Sum": Case(torch.add, _same(2, *REALS)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -105,12 +106,43 @@ def _affine_grid(rng: random.Random) -> Sample:
     return Sample(operands, function, frozenset({"size_"}), facts, terms=terms, scale=scale)
 
 
+def _largest(
+    x: Tensor, boxes: Tensor, goal: tuple[int, int], scale: float, ratio: int, aligned: bool
+) -> Tensor:
+    """Return the largest share of a place near the samples of each bin, as ONNX has it."""
+    found = torch.zeros(len(boxes), x.shape[1], *goal, dtype=x.dtype)
+    for number, (picture, *ends) in enumerate(boxes.tolist()):
+        shares = []  # of the rows, then of the columns: by bin, the places with their shares
+        for axis in (0, 1):
+            start, end = (ends[1 - axis + far] * scale - aligned / 2 for far in (0, 2))
+            length = end - start if aligned else max(end - start, 1.0)
+            count, size = goal[axis], x.shape[2 + axis]
+            samples = ratio or math.ceil(length / count)
+            bins: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+            for sample in range(count * samples):
+                at = start + length * (sample + 0.5) / (count * samples)
+                near, inside = min(max(at, 0.0), size - 1.0), float(-1 <= at <= size)
+                low = int(near)
+                bins[sample // samples] += [
+                    (low, inside * (low + 1 - near)),
+                    (min(low + 1, size - 1), inside * (near - low)),
+                ]
+            shares.append(bins)
+        for row, rows in enumerate(shares[0]):
+            for column, columns in enumerate(shares[1]):
+                parts = [x[int(picture), :, r, c] * a * b for r, a in rows for c, b in columns]
+                if parts:
+                    found[number, :, row, column] = torch.stack(parts).amax(0)
+    return found
+
+
 def _roi_align(rng: random.Random) -> Sample:
     """Regions inside of pictures, across their edges and beyond, some smaller than a place."""
     sizes = rng.choice([1, 3, 5, 8]), rng.choice([2, 4, 7])
     batch, count, channels = rng.choice([1, 2, 3]), rng.choice([1, 2, 4]), rng.choice([1, 3])
     goal, aligned = (rng.choice([1, 2, 3]), rng.choice([1, 2, 4])), rng.random() < 0.5
     scale, ratio = rng.choice([1.0, 0.5]), rng.choice([0, 1, 2])
+    largest = rng.random() < 0.5
     made = np.random.default_rng(rng.getrandbits(32))
     start = made.uniform(-2, 6, (count, 2)) / scale
     regions = np.concatenate([start, start + made.uniform(0.2, 6, (count, 2)) / scale], 1)
@@ -118,6 +150,8 @@ def _roi_align(rng: random.Random) -> Sample:
 
     def function(x: Tensor, regions: Tensor, index: Tensor) -> Tensor:
         boxes = torch.cat([index.double()[:, None], regions], 1)
+        if largest:
+            return _largest(x, boxes, goal, scale, ratio, aligned)
         return roi_align(x, boxes, goal, scale, ratio, aligned)
 
     ways = "half_pixel" if aligned else "output_half_pixel"
@@ -127,6 +161,7 @@ def _roi_align(rng: random.Random) -> Sample:
         "spatial_scale": scale,
         "sampling_ratio": ratio,
         "coordinate_transformation_mode": ways,
+        "mode": "max" if largest else "avg",
     }
     return Sample(
         {"x": x, "regions": regions.astype(REAL), "index": index},
@@ -176,6 +211,7 @@ def _rows() -> Iterator[Row]:
         yield Row(op, "Float", REAL, made, SUM, ranks, opset=22)
         yield Row(op, "Double", WIDE, widened(made), SUM, ranks, opset=22)
     yield Row("Mod", "Float", REAL, _floored, MOVE, range(6), slow=True)
+    yield Row("Mod", "Double", WIDE, widened(_floored), MOVE, range(6), slow=True)
     yield Row("Swish", "Float", REAL, _swish, FUNCTION, opset=24)
     yield Row("Swish", "Double", WIDE, widened(_swish), FUNCTION, opset=24, slow=True)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from compiling import compiled, context, model_of, run
-from double_functions import FUNCTIONS, LONG, SMALLEST, errors, results
-from onnx import TensorProto, helper
+from double_functions import FUNCTIONS, LONG, SMALLEST, drawn_doubles, errors, results
+from onnx import TensorProto
 from torch import nn
 
 from pycompiler.errors import PycompilerError
@@ -92,13 +92,24 @@ def test_what_is_refused() -> None:
     for decision in ({"precision": "half"}, {"dtype": "Half"}):
         with pytest.raises(PycompilerError, match="products of doubles have one precision"):
             compiled(model, overrides={"y": decision})
-    node = helper.make_node("Mod", ["x", "x"], ["y"], fmod=1)
-    infos = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, (4, 3)) for n in "xy"]
-    graph = helper.make_graph([node], "g", infos[:1], infos[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    with pytest.raises(PycompilerError, match="Mod does not compute") as info:
-        compiled(model, strict=True)
-    assert info.value.code == "P0303"
+
+
+@pytest.mark.parametrize("count", [96, 20000] if LONG_RUN else [96])
+def test_remainders_are_exact_over_the_whole_range(count: int) -> None:
+    """Draw any two numbers, fractions with ends of ones or zeros, and neighbours of multiples."""
+    made = np.random.default_rng(7)
+    x, y = drawn_doubles(made, count), drawn_doubles(made, count)
+    third = count // 3
+    y[:third] = x[:third] / made.uniform(1, 2000, third)
+    few = np.round(made.uniform(-900, 900, third))
+    with np.errstate(all="ignore"):
+        x[third : 2 * third] = np.nextafter(y[third : 2 * third] * few, few.sum())
+    y = np.where(np.abs(y) < SMALLEST, 1.0, y)
+    x = np.where((np.abs(x) < SMALLEST) | ~np.isfinite(x), 0.0, x)
+    found, wanted = results("Mod with fmod", (x, y)), np.fmod(x, y)
+    wanted = np.where(np.abs(wanted) < SMALLEST, 0, wanted)
+    bad = found != wanted
+    assert not bad.any(), (x[bad][:5], y[bad][:5], found[bad][:5], wanted[bad][:5])
 
 
 def test_the_bound_of_products_of_doubles() -> None:

@@ -21,10 +21,11 @@ from torch_suite.judge import judge
 from torch_suite.page import PAGE, RECORDS, page
 
 LONG = "EMU2_LONG" in os.environ
-(SMALL,) = RECORDS
+SMALL, LARGE = RECORDS
 VERSION, RECORDED = read_record(RECORDS[SMALL].read_text())
+_, SAMPLE = read_record(RECORDS[LARGE].read_text())
 #: The counts may grow; a change that makes them smaller loses something.
-LEAST_ON_DEVICE, LEAST_RIGHT = 1118, 1162
+LEAST_ON_DEVICE, LEAST_RIGHT = 1160, 1169
 
 
 def test_page_is_fresh() -> None:
@@ -33,7 +34,7 @@ def test_page_is_fresh() -> None:
 
 def test_counts_do_not_shrink() -> None:
     found = counts(RECORDED)
-    assert not [one.name for one in RECORDED if one.kind in FAULTS]
+    assert not [one.name for one in (*RECORDED, *SAMPLE) if one.kind in FAULTS]
     assert found[DEVICE] >= LEAST_ON_DEVICE
     assert found[DEVICE] + found[HOST] >= LEAST_RIGHT
     assert len({one.name for one in RECORDED}) == len(RECORDED)
@@ -44,6 +45,13 @@ def test_outcomes_are_as_recorded() -> None:
     names = sorted({one.operator for one in RECORDED})
     cases = operator_tests(None if LONG else names[7::80])
     check(run_all(cases if LONG else cases[1::3], partial(judge, device=SMALL), 1), RECORDED)
+
+
+@pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
+def test_outcomes_on_the_large_machine() -> None:
+    names = {one.name for one in SAMPLE}
+    cases = [case for case in operator_tests() if case.name in names]
+    check(run_all(cases, partial(judge, device=LARGE), 1), SAMPLE)
 
 
 def check(found: list[Outcome], recorded: list[Outcome]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...errors import error
 from .matrices import least_squares
 from .replacements import not_expressible
 
@@ -34,6 +35,38 @@ def cov(
         moved = x - x.mean(1, keepdim=True)
         found = moved @ moved.T / max(0.0, x.shape[1] - correction or math.nan)
     return found.squeeze()
+
+
+def bincount(
+    input: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+) -> torch.Tensor:
+    """Return how often each number below ``minlength`` occurs; P0103 without it."""
+    if minlength <= 0:
+        raise error(
+            "P0103",
+            name="bincount",
+            shape="the largest value decides; give it a `minlength` above all values",
+        )
+    hit = input == torch.arange(minlength)[:, None]
+    if weights is None:
+        return hit.to(torch.int64).sum(1)
+    held = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
+    return torch.where(hit, held, torch.zeros_like(held)).sum(1)
+
+
+def masked_select(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the elements under a mask; the host finds out how many they are."""
+    input, mask = torch.broadcast_tensors(input, mask)  # type: ignore[no-untyped-call]
+    return input[mask]
+
+
+def unique_consecutive(*_: Any, **__: Any) -> Any:
+    """Raise P0103."""
+    raise error(
+        "P0103",
+        name="unique_consecutive",
+        shape="its values decide; compare neighbours instead, as x[1:] != x[:-1] does",
+    )
 
 
 def corrcoef(input: torch.Tensor) -> torch.Tensor:

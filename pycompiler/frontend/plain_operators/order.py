@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from ...errors import error
-
 _ATEN = torch.ops.aten
 
 
@@ -246,13 +244,6 @@ def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -
     return torch.where(mask, picked.reshape(x.shape), x)
 
 
-def _of_unknown_size(name: str) -> Callable[..., Any]:
-    def refused(*_: Any, **__: Any) -> Any:
-        raise error("P0103", name=name, shape="its values decide")
-
-    return refused
-
-
 def _stable_sort(
     x: torch.Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> Any:
@@ -281,8 +272,5 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.histogram.bin_ct: _histogram,
     _ATEN.histogram.bins_tensor: _histogram_bins,
     _ATEN.masked_scatter.default: _masked_scatter,
-    _ATEN.masked_select.default: _of_unknown_size("masked_select"),
-    _ATEN.unique_consecutive.default: _of_unknown_size("unique_consecutive"),
-    _ATEN.bincount.default: _of_unknown_size("bincount"),
     _ATEN.nonzero_static.default: _nonzero_static,
 }

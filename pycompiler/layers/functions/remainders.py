@@ -1,4 +1,4 @@
-"""The remainder of a division of singles, exact over their whole range.
+"""The remainder of a division, exact over the whole range; of doubles, see `wide_remainders`.
 
 Each round takes eighteen bits of the quotient. The numbers of a round are scaled so that the
 divisor, times the power of two that a quotient of that many bits allows, lies from 1 to 2. The
@@ -12,7 +12,9 @@ from collections.abc import Mapping
 
 from ...graph.graph import Attribute
 from ...tolerance import MOVE
-from .elementwise_function import BINARY, FLOAT, Call, Function
+from . import wide_remainders
+from .doubles import by_dtype
+from .elementwise_function import BINARY, REALS, Call, Function
 from .program import Program, Result, Row, neg
 from .roots import reciprocal_of_moderate
 
@@ -58,9 +60,9 @@ def _refused(attributes: Mapping[str, Attribute]) -> str | None:
 FUNCTIONS: tuple[Function, ...] = (
     Function(
         "Mod",
-        _mod,
+        by_dtype(_mod, wide_remainders.remainder),
         BINARY,
-        (FLOAT,),
+        REALS,
         MOVE,
         attributes=frozenset({"fmod"}),
         refuse=_refused,

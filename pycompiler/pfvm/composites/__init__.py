@@ -127,7 +127,7 @@ COMPOSITES: dict[str, Composite] = {
         note="`alpha`; the bound is one for exact products with it",
     ),
     "Mod": Composite(
-        activations.floored_remainder, MOVE, note="`fmod` 0; a sum with the divisor is rounded"
+        activations.floored_remainder, MOVE, REALS, "`fmod` 0; a sum with the divisor is rounded"
     ),
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE, MOVED),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE, MOVED),
@@ -138,7 +138,7 @@ COMPOSITES: dict[str, Composite] = {
         roi_align.roi_align,
         SUM,
         REALS,
-        note="mode `avg`; constant regions, or `sampling_ratio` above 0",
+        note="constant regions, or `sampling_ratio` above 0",
         first=True,
     ),
     "Pad": Composite(moves.pad, MOVE, MOVED, note=_PADS),

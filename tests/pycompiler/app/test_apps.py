@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import flatbuffers
 import numpy as np
+import onnx
 import pytest
 from compiling import compiled, model_of
 from hypothesis import given
@@ -19,8 +21,10 @@ import pycompiler.app as app_package
 from pycompiler.app import App, AppValue, DeviceSegment, HostSegment, Port, read_app, write_app
 from pycompiler.app.dump import dump_app
 from pycompiler.app.generated import gpfnapp_generated
+from pycompiler.app.verify import verify_app
 from pycompiler.emit.relocation import Relocation
 from pycompiler.errors import PycompilerError
+from pycompiler.machine import load_target
 
 text = st.text(max_size=8)
 arrays = st.sampled_from(
@@ -160,3 +164,27 @@ def test_the_generated_code_is_that_of_the_schema(tmp_path: Path) -> None:
     subprocess.run(["sh", script, str(tmp_path)], check=True, capture_output=True)
     name = "gpfnapp_generated.py"
     assert (tmp_path / name).read_text() == (folder / "generated" / name).read_text()
+
+
+class Counted(dict[str, np.ndarray]):
+    """Constants that count how often someone looks at all of them."""
+
+    passes = 0
+
+    def items(self) -> Any:
+        self.passes += 1
+        return super().items()
+
+
+def test_apps_of_many_segments_are_verified_in_time_of_their_number() -> None:
+    """Each segment of the host looked at all constants, once."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 20]> g (int64[2] a) => (int64[2] b)
+        { b = Identity (a) }"""
+    )
+    segment = HostSegment(("a",), ("b",), model.SerializeToString())
+    values = {name: AppValue(name, "int64", (2,), "Long", None) for name in "ab"}
+    constants = Counted(a=np.zeros(2, np.int64))
+    app = App("", "mini", (), (Port("y", "b"),), values, constants, (segment,) * 40, 0)
+    verify_app(app, load_target("mini"), "model.app")
+    assert constants.passes == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -300,11 +301,51 @@ def test_large_systems_are_refused(tmp_path: Path) -> None:
         )
 
 
-def test_sizes_by_value_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PycompilerError, match="P0103"):
-        context().compile(
-            lambda d: {"x": d["a"].masked_select(d["a"] > 0)}, {"a": numbers(4)}, tmp_path / "out"
-        )
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        (lambda x: x.masked_select(x > 0), "torch.where"),
+        (lambda x: torch.unique_consecutive(x), "compare neighbours"),
+        (lambda x: torch.bincount(x.long()), "`minlength`"),
+    ],
+    ids=["masked_select", "unique_consecutive", "bincount"],
+)
+def test_sizes_by_value_are_refused(
+    tmp_path: Path, function: Callable[[torch.Tensor], torch.Tensor], remedy: str
+) -> None:
+    with pytest.raises(PycompilerError, match=remedy) as caught:
+        context().compile(lambda d: {"x": function(d["a"])}, {"a": numbers(4)}, tmp_path / "out")
+    assert caught.value.code == "P0103"
+    assert "While executing" not in str(caught.value)
+
+
+def test_counts_and_transforms_of_complex_signals(tmp_path: Path) -> None:
+    """Counts have a size with `minlength`; a transform is linear in the signal and the window."""
+
+    def function(d: Tensors) -> Tensors:
+        signal, window = torch.view_as_complex(d["x"]), torch.view_as_complex(d["w"])
+        return {
+            "counts": torch.bincount(d["i"], minlength=6),
+            "weighted": d["i"].bincount(d["x"][:5, 0], 4),
+            "spectrum": torch.view_as_real(
+                torch.stft(signal, 4, window=window, return_complex=True)
+            ),
+        }
+
+    given = {"x": numbers(8, 2), "w": numbers(4, 2, seed=2), "i": torch.tensor([1, 3, 3, 0, 1])}
+    compile_and_compare(function, given, tmp_path / "out")
+
+
+def test_selected_elements_may_be_summed(tmp_path: Path) -> None:
+    """The host finds out how many they are."""
+    given = {"x": numbers(3, 4)}
+
+    def total(d: Tensors) -> Tensors:
+        return {"y": torch.masked_select(d["x"], d["x"][0] > 0).sum()}
+
+    with pytest.warns(UserWarning, match="host"):
+        compiled = context().compile(total, given, tmp_path / "out")
+    torch.testing.assert_close(compiled(given)["y"].cpu(), total(given)["y"])
 
 
 def test_refusals_name_the_replacement(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from suites.records import (
     ROOT,
     counts,
     operators,
+    others,
     outcome_table,
     read_record,
     refusals,
@@ -19,8 +20,11 @@ from suites.records import (
 from .judge import NOTHING
 
 PAGE = ROOT / "docs" / "torch_operators.md"
-#: The files with the outcomes, by device.
-RECORDS = {"emu2:mini": DATA / "torch_operators.txt"}
+#: The files with the outcomes, by device: of all samples on the first, of some on the others.
+RECORDS = {
+    "emu2:mini": DATA / "torch_operators.txt",
+    "emu2:mncore2": DATA / "torch_operators_mncore2.txt",
+}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT)
 
 
@@ -29,10 +33,11 @@ def page() -> str:
     read = {device: read_record(path.read_text()) for device, path in RECORDS.items()}
     version, outcomes = next(iter(read.values()))
     names = {one.operator for one in outcomes}
-    columns = {f"`{device}`": found for device, (_, found) in read.items()}
+    columns = {f"`{device}`, {len(found)} samples": found for device, (_, found) in read.items()}
     out = [_HEAD.format(version=version, total=len(outcomes), names=len(names)), "\n"]
     out.append(outcome_table(columns, _MEANINGS, "wrong, an internal error, or too slow"))
     out.append(_FIRST.format(**_best(outcomes)))
+    out.append(others(*(found for _, found in read.values())))
     out += [refusals(outcomes, CAUSES), operators(outcomes, _KINDS)]
     return "".join(out)
 
@@ -56,7 +61,8 @@ _HEAD = """\
 
 PyTorch describes its operators in a database for its own tests, `op_db`, with sample inputs. This
 page says what becomes of {total} samples of {names} operators of {version} when each is compiled
-for a machine and run: of each operator, the first and the last of the small samples.
+for a machine and run: of each operator, the first and the last of the small samples. On the large
+machine, which takes longer, some of them ran (option `--part` of the command).
 """
 _MEANINGS = {
     DEVICE: "all on the device, and right",
@@ -66,7 +72,8 @@ _MEANINGS = {
     NOTHING: "the operator returns no tensor, or needs another machine than a CPU",
 }
 _FIRST = """
-All samples of {right} operators are right, those of {device} all on the device.
+On the first machine, all samples of {right} operators are right, those of {device} all on the
+device.
 
 Samples have `float32` tensors if the operator takes them, else integers, bools or complex numbers.
 Every tensor of a sample is an input of the compiled function, indices and lengths too. A sample

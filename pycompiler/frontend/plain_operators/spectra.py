@@ -1,0 +1,54 @@
+"""Short-time Fourier transforms of complex signals, as sums of those of real ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def stft(
+    input: torch.Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: torch.Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> torch.Tensor:
+    """Return the transform; it is linear in the signal and in the window."""
+    lengths = (n_fft, hop_length, win_length)
+    ways: dict[str, Any] = {"center": center, "pad_mode": pad_mode, "normalized": normalized}
+    if align_to_window is not None:
+        ways["align_to_window"] = align_to_window
+    complex_ones = [x is not None and x.is_complex() for x in (input, window)]
+    if onesided or not any(complex_ones):
+        return torch.stft(
+            input, *lengths, window, onesided=onesided, return_complex=return_complex, **ways
+        )
+    total: Any = 0
+    for turns, signal in enumerate(_parts(input)):
+        for more, own in enumerate(_parts(window)):
+            made = torch.stft(signal, *lengths, own, onesided=False, return_complex=True, **ways)
+            total = total + _turned(torch.view_as_real(made), turns + more)
+    found: torch.Tensor = total
+    return found if return_complex is False else torch.view_as_complex(found)
+
+
+def _parts(x: Any) -> tuple[Any, ...]:
+    """Return the real and the imaginary part, or a real tensor alone."""
+    if x is None or not x.is_complex():
+        return (x,)
+    return tuple(part.squeeze(-1) for part in torch.view_as_real(x).chunk(2, -1))
+
+
+def _turned(pairs: torch.Tensor, turns: int) -> torch.Tensor:
+    """Multiply pairs by i, once or twice."""
+    real, imaginary = pairs.chunk(2, -1)
+    if turns == 2:
+        return -pairs
+    return torch.cat([-imaginary, real], -1) if turns else pairs
