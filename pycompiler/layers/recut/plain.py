@@ -19,7 +19,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ...machine import IntArray, Target
 from ..base import layout_of
 from ..default_layout import built
-from ..dram_transfer_order import order_of
+from ..dram_transfer_order import Order, order_of
 from ..dram_transfer_plan import plan_transfer
 
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
@@ -88,17 +88,13 @@ def units_in_dram(value: MNValue, target: Target) -> tuple[IntArray, IntArray]:
             digit = rest if last else rest % sub.size
             rest = rest // sub.size
             at[sub.level] = at[sub.level] + digit * sub.stride
-    group, word = _places(layout.slice, target)
-    key = at[Level.L2B], at[Level.ADDR]
-    words = plan_transfer(layout.slice, target).dram_words
-    return group[key], word[key] + at[Level.TIME] * words
+    plan = plan_transfer(layout.slice, target)
+    order = _order(layout.slice, target)
+    local = order.local[at[Level.L1B], at[Level.MAB], at[Level.PE], at[Level.ADDR]]
+    found = order.above[at[Level.L2B], local]
+    return found // plan.dram_words, found % plan.dram_words + at[Level.TIME] * plan.dram_words
 
 
-@lru_cache(maxsize=16)
-def _places(layout: Layout, target: Target) -> tuple[IntArray, IntArray]:
-    """Return group and long word of DRAM of the first PE, by L2B and address of LM."""
-    plan = plan_transfer(layout, target)
-    order = order_of(plan, 1)
-    first = order.local[0, 0, 0]
-    above = order.above[:, first]
-    return above // plan.dram_words, above % plan.dram_words
+@lru_cache(maxsize=4)
+def _order(layout: Layout, target: Target) -> Order:
+    return order_of(plan_transfer(layout, target))

@@ -50,7 +50,7 @@ from . import (
     spectra,
     transposed_convolution,
 )
-from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer, is_in_dram
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,8 @@ def decompose(
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:
-    return COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    known = node.domain in ("", "ai.onnx") and not is_in_dram(node)
+    return COMPOSITES.get(node.op_type) if known else None
 
 
 def _write(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -29,7 +30,7 @@ KINDS = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": 
 
 
 def marked(
-    op: str, shapes: dict[str, Shape], elem: str = "float", **facts: object
+    op: str, shapes: dict[str, Shape], result: Shape, elem: str = "float", **facts: Any
 ) -> onnx.ModelProto:
     """Return a model of one operator whose operands stay in DRAM."""
     axis = facts.pop("axis", None)
@@ -38,7 +39,7 @@ def marked(
     model = model_of([(op, [*shapes, *constants], "y")], shapes, ["y"], constants, kind)
     if axis is not None:
         model.graph.node[0].attribute.append(helper.make_attribute("axis", axis))
-        model = onnx.shape_inference.infer_shapes(model)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", kind, result))
     model.graph.node[0].metadata_props.add(key=IN_DRAM, value="1")
     return model
 
@@ -55,18 +56,21 @@ def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.
         sizes = [d for d in range(1, 6) if prod(shape) % d == 0]
         parts = rng.choice(sizes)
         goal = (parts, prod(shape) // parts) if parts > 1 else (prod(shape),)
-        model = marked(op, shapes, elem, s=list(goal))
+        model = marked(op, shapes, goal, elem, s=list(goal))
     elif op == "Slice":
         start = rng.randrange(length)
         stop = rng.randrange(start + 1, length + 1)
-        model = marked(op, shapes, elem, s=[start], e=[stop], a=[last])
+        result = (*shape[:-1], stop - start)
+        model = marked(op, shapes, result, elem, s=[start], e=[stop], a=[last])
     elif op == "Gather":
         index = [rng.randrange(length) for _ in range(rng.randrange(1, 9))]
-        model = marked(op, shapes, elem, i=index, axis=last)
+        result = (*shape[:-1], len(index))
+        model = marked(op, shapes, result, elem, i=index, axis=last)
     else:
         for number in range(rng.randrange(1, 3)):
             shapes[f"z{number}"] = (*shape[:-1], rng.randrange(1, 400))
-        model = marked(op, shapes, elem, axis=last)
+        total = sum(one[-1] for one in shapes.values())
+        model = marked(op, shapes, (*shape[:-1], total), elem, axis=last)
     made = np.random.default_rng(rng.randrange(1 << 30))
     inputs = {n: (made.standard_normal(s) * 1000).astype(KINDS[elem]) for n, s in shapes.items()}
     return model, inputs
@@ -87,7 +91,7 @@ def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
-@settings(max_examples=tried(20))
+@settings(max_examples=tried(12))
 def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
     rng = random.Random(seed)
     model, inputs = drawn(rng, rng.choice(list(KINDS)))
@@ -99,7 +103,7 @@ def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
 
 def test_all_l2bs_of_the_full_chip_take_part() -> None:
     length = 3 * 8192 * 4 + 77
-    model = marked("Slice", {"x": (length,)}, s=[77], e=[length - 5], a=[0])
+    model = marked("Slice", {"x": (length,)}, (length - 82,), s=[77], e=[length - 5], a=[0])
     x = np.arange(length, dtype=np.float32)
     made, _ = compiled(model, "mncore2", strict=True)
     assert np.array_equal(run(made, {"x": x}, "mncore2")["y"], x[77:-5])
