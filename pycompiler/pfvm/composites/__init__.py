@@ -120,6 +120,7 @@ COMPOSITES: dict[str, Composite] = {
     "Split": Composite(long_axes.split, MOVE, MOVED, note=_LONG_AXIS),
     "Expand": Composite(long_axes.expand, MOVE, MOVED, note=_LONG_AXIS),
     "Reshape": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
+    "Flatten": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
     "Swish": Composite(
         activations.swish,
         FUNCTION,
