@@ -45,6 +45,8 @@ def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range)
         return False
     if in_dram.fits_no_slice(write, shape, axis):
         return True
+    if not write.has_room(shape):
+        return False
     ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
     return is_long(write, size, *ends)
 
@@ -90,7 +92,8 @@ def split(write: Writer) -> bool:
     axis = int(write.attribute("axis", 0)) % len(shape)
     sizes = [write.types[name].shape[axis] for name in write.node.output]
     ends = list(accumulate(sizes))
-    if not is_long(write, shape[axis], *ends) and not in_dram.fits_no_slice(write, shape, axis):
+    long = is_long(write, shape[axis], *ends) and write.has_room(shape)
+    if not long and not in_dram.fits_no_slice(write, shape, axis):
         return False
     for name, size, end in zip(write.node.output, sizes, ends, strict=True):
         found = cut(write, write.node.input[0], shape, axis, end - size, end)
@@ -109,7 +112,7 @@ def concat(write: Writer) -> bool:
         parts = [(name, own) for name, own in named if prod(own)]
         write.op("Identity", in_dram.concat(write, parts, axis), result=write.node.output[0])
         return True
-    if not is_long(write, shape[axis], *ends):
+    if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
         return False
     found, total = "", shape[axis]
     for name, own, end in zip(write.node.input, shapes, ends, strict=True):

@@ -173,7 +173,8 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
     goal = write.types[write.node.output[0]].shape
     apart = len(both) > 1 and write.row_step > 0 and not write.has_room(goal)
     large = any(in_dram.fits_no_slice(write, goal, axis) for axis, *_ in both)
-    if not long_axes.is_long(write, longest, 1) and not apart and not large:
+    long = long_axes.is_long(write, longest, 1) and write.has_room(goal)
+    if not long and not apart and not large:
         return False
     for axis, before, after in both:
         if apart:
