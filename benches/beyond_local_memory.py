@@ -51,7 +51,8 @@ class Case:
         """Return the model of the operator, alone or between a Neg and an Abs."""
         names = [f"x{n}" for n in range(len(self.inputs))]
         outs = [f"y{n}" for n in range(len(self.results))]
-        nodes, read, made = [], names, outs
+        nodes: list[onnx.NodeProto] = []
+        read, made = names, outs
         if between:
             read, made = [f"{n}.n" for n in names], [f"{n}.o" for n in outs]
             nodes = [helper.make_node("Neg", [a], [b]) for a, b in zip(names, read, strict=True)]

@@ -8,7 +8,7 @@ of the result that consist of several pieces are put together word by word under
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -246,7 +246,7 @@ class _Recut:
         chosen = None if mask is None else mask_register(mask, self.target)
         return vector(Scratch(memory), at, chosen)
 
-    def _shifted(self, at: int, shift: int, number: int) -> Iterator[Step]:
+    def _shifted(self, at: int, shift: int, number: int) -> Generator[Step, None, PeOperand]:
         """Bring a vector from ``shift`` elements behind ``at`` of L1BM on; return its register."""
         words, within = divmod(shift, self.per_long)
         first = 4 * (number % 2)
