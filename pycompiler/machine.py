@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import lcm
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,21 @@ class Target:
     def l2bm_row(self) -> int:
         """Long words of L2BM that go to all L1Bs in one cycle; its accesses are aligned to them."""
         return self._ports["l2bm_lane"] * self.counts["l1b"]
+
+    @property
+    def row_words(self) -> int:
+        """What the long words of a row of DRAM are a multiple of; 0 if a row has no such order.
+
+        All PEs have the same share of a row, and the row is whole units of MVs.
+        """
+        counts = self.counts
+        lane, narrow = self._ports["l2bm_lane"], self._ports["l2bm_narrow"]
+        pes = counts["mab"] * counts["pe"]
+        even = lane % counts["pe"] == 0 and counts["mab"] % max(1, lane // counts["pe"]) == 0
+        even = even and pes * self.cycles % self.mv_unit == 0 == self.mv_unit % narrow
+        if not even or pes % narrow:
+            return 0
+        return self.level_range["L2B"] * lcm(counts["l1b"] * pes, self.mv_unit)
 
     @property
     def l1b_pair(self) -> int:

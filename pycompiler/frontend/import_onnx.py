@@ -26,6 +26,7 @@ from ..pfvm.update_order import LAST, ordered
 from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
 from .lookup_nodes import lookups
+from .recut_nodes import recuts
 from .tile_pattern import tiles
 from .weight_gradients import weight_gradients
 
@@ -87,7 +88,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     gradients, spare = weight_gradients(protos, types, [name for _, name in outputs])
     protos = {name: proto for name, proto in protos.items() if name not in spare}
     cut = {**cut, **gradients}
-    looked_up = lookups(protos, types, data, target)
+    looked_up = {**lookups(protos, types, data, target), **recuts(protos, types, data)}
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
         cut[name]

@@ -26,6 +26,7 @@ from . import (
 )
 from .base import Layer
 from .lookup import layer as lookup
+from .recut import layer as recut
 from .switch import layer as switch
 from .tiling import layer as tiling
 from .weight_gradient import layer as weight_gradient
@@ -46,6 +47,7 @@ _FAMILIES = (
     dram_transfer,
     forget,
     split_concat,
+    recut,
     switch,
     tiling,
     half_conversions,

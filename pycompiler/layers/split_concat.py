@@ -16,6 +16,10 @@ from .dram_transfer_plan import plan_transfer
 from .fragment import Fragment
 
 SPLIT, CONCAT = "MNCoreInputSplit", "MNCoreOutputConcat"
+#: The operator whose operands are whole values in DRAM.
+RECUT = "MNCoreRecut"
+#: Operators whose operands all are values in DRAM.
+IN_DRAM = frozenset({SPLIT, CONCAT, RECUT})
 
 
 def slices_of(node: MNNode) -> tuple[str, tuple[str, ...]]:

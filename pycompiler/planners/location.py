@@ -11,7 +11,7 @@ from math import prod
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, Side, Stage
-from ..layers.split_concat import CONCAT, SPLIT
+from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from .overrides import Overrides, wanted_locations
 
@@ -24,7 +24,7 @@ def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGrap
     on_device = graph.device_values()
     outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for node in graph.nodes:
-        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+        if node.side is Side.HOST or node.op in IN_DRAM:
             outside.update((*node.inputs, *node.outputs))
     segments: dict[str, set[int | None]] = {}
     for node in graph.device_nodes():

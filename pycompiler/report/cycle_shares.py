@@ -9,6 +9,7 @@ from ..layers import depthwise, matmul
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.lookup.layer import LOOKUP
+from ..layers.split_concat import RECUT
 from ..layers.switch.layer import SWITCH
 from ..layers.weight_gradient.joining import JOIN
 from ..pfvm.windows import WEIGHT_GRADIENT
@@ -20,7 +21,7 @@ _KINDS: Mapping[str, str] = {
     **{layer.op: "products" for layer in (*matmul.LAYERS, *depthwise.LAYERS)},
     **dict.fromkeys((WEIGHT_GRADIENT, JOIN), "products"),
     SWITCH: "switches",
-    **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY), "transfers"),
+    **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY, RECUT), "transfers"),
 }
 #: The kinds, in the order of the report.
 KINDS = (*dict.fromkeys(_KINDS.values()), ELEMENTWISE, WAITS)

@@ -13,7 +13,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import distinct, mirrored
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.operators import LAYERS
-from ..layers.split_concat import CONCAT, SPLIT
+from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
@@ -57,7 +57,7 @@ def schedule_from_dram(
     copies = _Copies(target, set(graph.values))
     nodes: list[MNNode] = []
     for number, node in enumerate(graph.nodes):
-        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+        if node.side is Side.HOST or node.op in IN_DRAM:
             nodes.append(node)
         else:
             nodes += _surround(node, graph, copies, number, banks)

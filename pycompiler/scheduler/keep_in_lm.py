@@ -20,7 +20,7 @@ from ..layers.base import Placement, distinct, mirrored
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
-from ..layers.split_concat import CONCAT, SPLIT
+from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
@@ -96,7 +96,7 @@ class _Walk:
         self.node_names = {node.name for node in graph.nodes}
         readers: dict[str, set[int | None]] = {}
         for index, node in enumerate(graph.nodes):
-            if node.op in (SPLIT, CONCAT):
+            if node.op in IN_DRAM:
                 continue
             for name in dict.fromkeys(node.inputs):
                 self.uses.setdefault(name, []).append(index)
@@ -123,7 +123,7 @@ class _Walk:
                 for copies in self.where.values():
                     copies.banks.clear()
                 segment = node.segment
-            if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+            if node.side is Side.HOST or node.op in IN_DRAM:
                 self.nodes.append(node)
                 for name in node.outputs:
                     self.where[name] = _Copies(dram=True)

@@ -11,7 +11,7 @@ from ..graph.graph import Location, MNGraph, MNNode, Side
 from ..layers.base import with_way
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
-from ..layers.split_concat import CONCAT, SPLIT
+from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from .estimate import estimated
 from .outcome import Outcome
@@ -155,7 +155,7 @@ def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str
     """Yield names of nodes or values, the move of a value or nothing, and the task."""
     values: dict[str, None] = {}
     for node in graph.nodes:
-        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+        if node.side is Side.HOST or node.op in IN_DRAM:
             continue
         for setting in settings_of(node, graph, target, mode):
             there = placed(node, graph, setting)

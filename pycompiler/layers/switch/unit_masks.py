@@ -55,7 +55,7 @@ class UnitMasks:
     def _make(self, units: int, register: int) -> Iterator[Step]:
         """Shift the bit of the PE's own unit to the top; the flag is set if that bit is 0."""
         forward = Forward("alu")
-        yield alu_step("imm", (Literal(_others(units)),), Special("nowrite"))
+        yield alu_step("imm", (Literal(others(units)),), Special("nowrite"))
         yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
         yield alu_step("frelu", (forward, forward), mask_register(register, self._target))
 
@@ -75,7 +75,7 @@ def choose_units(units: Mapping[Level, int], into: list[Step], target: Target) -
     nowhere, forward = Special("nowrite"), Forward("alu")
     for index, (level, chosen) in enumerate(units.items()):
         into.append(alu_step("ipassa", (Special(NUMBERS[level]),), number))
-        into.append(alu_step("imm", (Literal(_others(chosen)),), nowhere))
+        into.append(alu_step("imm", (Literal(others(chosen)),), nowhere))
         into.append(alu_step("ilsl", (forward, number), total if not index else nowhere))
         if index:
             into.append(alu_step("ior", (forward, total), total))
@@ -85,6 +85,6 @@ def choose_units(units: Mapping[Level, int], into: list[Step], target: Target) -
     return register
 
 
-def _others(units: int) -> int:
+def others(units: int) -> int:
     """Return a word with bit u, counted from the top, for every unit u that is not chosen."""
     return sum(1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1)

@@ -50,7 +50,7 @@ from . import (
     spectra,
     transposed_convolution,
 )
-from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer, is_in_dram
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ COMPOSITES: dict[str, Composite] = {
     "Split": Composite(long_axes.split, MOVE, MOVED, note=_LONG_AXIS),
     "Expand": Composite(long_axes.expand, MOVE, MOVED, note=_LONG_AXIS),
     "Reshape": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
+    "Flatten": Composite(recut.reshape, MOVE, MOVED, note=_RECUT),
     "Swish": Composite(
         activations.swish,
         FUNCTION,
@@ -265,7 +266,8 @@ def decompose(
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:
-    return COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    known = node.domain in ("", "ai.onnx") and not is_in_dram(node)
+    return COMPOSITES.get(node.op_type) if known else None
 
 
 def _write(

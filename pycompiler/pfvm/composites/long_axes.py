@@ -14,6 +14,7 @@ from math import gcd, isqrt, prod
 
 import numpy as np
 
+from . import in_dram
 from .writer import Writer
 
 #: A Slice that keeps this part of an axis, from its beginning, has no code (MNCoreCrop).
@@ -28,6 +29,8 @@ def is_long(write: Writer, size: int, *ends: int) -> bool:
 def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, stop: int) -> str:
     """Append the elements from ``start`` to ``stop`` of an axis of any length."""
     size, count = shape[axis], stop - start
+    if (start, stop) != (0, size) and in_dram.fits_no_slice(write, shape, axis):
+        return in_dram.cut(write, value, shape, axis, start, stop)
     cropped = not start and count >= _CROPPED * size
     if cropped or not is_long(write, size, start, count):
         return write.cut(value, [axis], [start], [stop])
@@ -38,7 +41,11 @@ def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, 
 def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range) -> bool:
     """Whether LM lacks room for a long axis of which evenly spaced elements are taken."""
     size = shape[axis]
-    if chosen == range(size) or not write.has_room(shape):
+    if chosen == range(size):
+        return False
+    if in_dram.fits_no_slice(write, shape, axis):
+        return True
+    if not write.has_room(shape):
         return False
     ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
     return is_long(write, size, *ends)
@@ -72,6 +79,8 @@ def _reversed(write: Writer, value: str, shape: Sequence[int], axis: int) -> str
     value = pad(write, value, shape, axis, rows * columns - size, 0)
     wide = [*shape[:axis], rows, columns, *shape[axis + 1 :]]
     value = _reversed(write, write.reshape(value, wide), wide, axis)
+    if in_dram.fits_no_slice(write, shape, axis):
+        value = in_dram.resliced(write, value, wide, axis + 1)
     value = write.pick(value, axis + 1, np.arange(columns)[::-1])
     value = write.reshape(value, (*shape[:axis], rows * columns, *shape[axis + 1 :]))
     return write.cut(value, [axis], [0], [size])
@@ -83,7 +92,8 @@ def split(write: Writer) -> bool:
     axis = int(write.attribute("axis", 0)) % len(shape)
     sizes = [write.types[name].shape[axis] for name in write.node.output]
     ends = list(accumulate(sizes))
-    if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
+    long = is_long(write, shape[axis], *ends) and write.has_room(shape)
+    if not long and not in_dram.fits_no_slice(write, shape, axis):
         return False
     for name, size, end in zip(write.node.output, sizes, ends, strict=True):
         found = cut(write, write.node.input[0], shape, axis, end - size, end)
@@ -97,6 +107,11 @@ def concat(write: Writer) -> bool:
     axis = int(write.attribute("axis", 0)) % len(shape)
     shapes = [write.types[name].shape for name in write.node.input]
     ends = list(accumulate(one[axis] for one in shapes))
+    if in_dram.fits_no_slice(write, shape, axis):
+        named = list(zip(write.node.input, shapes, strict=True))
+        parts = [(name, own) for name, own in named if prod(own)]
+        write.op("Identity", in_dram.concat(write, parts, axis), result=write.node.output[0])
+        return True
     if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
         return False
     found, total = "", shape[axis]
@@ -142,6 +157,8 @@ def pad(
 ) -> str:
     """Append elements equal to ``filler`` (zero) before and after an axis of any length."""
     size, total = shape[axis], before + shape[axis] + after
+    if in_dram.fits_no_slice(write, (*shape[:axis], total, *shape[axis + 1 :]), axis):
+        return in_dram.pad(write, value, shape, axis, (before, after), filler)
     if not is_long(write, max(size, total), before, size, total):
         ends = write.ints([before, after])
         return write.op("Pad", value, ends, filler or _zero(write), write.ints([axis]))

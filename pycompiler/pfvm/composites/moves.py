@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from ..session import Array
-from . import long_axes
+from . import in_dram, long_axes
 from .writer import Writer
 
 
@@ -19,6 +19,8 @@ def tile(write: Writer) -> bool:
     if repeats is None:
         return False
     shape, apart, wide = write.type(0).shape, list[int](), list[int]()
+    if _tiled_in_dram(write, repeats.tolist()):
+        return True
     for size, times in zip(shape, repeats.tolist(), strict=True):
         if times != 1:
             apart.append(1)
@@ -32,6 +34,22 @@ def tile(write: Writer) -> bool:
     value = write.op("Reshape", value, write.ints(apart))
     value = write.op("Expand", value, write.ints(wide))
     write.op("Reshape", value, write.ints(write.types[goal].shape), result=goal)
+    return True
+
+
+def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> bool:
+    """Join copies in DRAM if the result has no small slices."""
+    goal = write.types[write.node.output[0]].shape
+    value, shape = write.node.input[0], list(write.type(0).shape)
+    wanted = [axis for axis, times in enumerate(repeats) if times > 1]
+    if not prod(goal) or not any(in_dram.fits_no_slice(write, goal, axis) for axis in wanted):
+        return False
+    if prod(shape[: max(wanted)]) * prod(repeats) > in_dram.MOST_RUNS:
+        return False
+    for axis in reversed(wanted):
+        value = in_dram.tile(write, value, shape, axis, repeats[axis])
+        shape[axis] *= repeats[axis]
+    write.op("Identity", value, result=write.node.output[0])
     return True
 
 
@@ -57,7 +75,8 @@ def strided_slice(write: Writer) -> bool:
     sizes = [
         shape[axis] for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
     ]
-    found = len(sizes) > 1 and write.are_large(sizes)
+    apart_in_dram = len(sizes) > 1 and write.row_step > 0 and not write.has_room(shape)
+    found = len(sizes) > 1 and (apart_in_dram or write.are_large(sizes))
     for axis, start, end, step in cuts:
         axis, size = axis % rank, shape[axis]
         chosen = range(size)[start:end:step]
@@ -70,6 +89,10 @@ def strided_slice(write: Writer) -> bool:
             if len(chosen) < size // step:
                 value = write.cut(value, [axis], [first], [first + len(chosen)])
                 shape[axis] = len(chosen)
+        elif step == 1 and 0 < len(chosen) < size and apart_in_dram:
+            # Slices of the result are not those of the input: the next axis may be needed whole.
+            value = in_dram.cut(write, value, shape, axis, chosen.start, chosen.stop)
+            shape[axis] = len(chosen)
         elif len(chosen) and long_axes.is_long_range(write, shape, axis, chosen):
             value = long_axes.picked(write, value, shape, axis, chosen)
             shape[axis], found = len(chosen), True
@@ -148,10 +171,16 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
         return False
     longest = prod(sum(one[1:], shape[one[0]]) for one in both)
     goal = write.types[write.node.output[0]].shape
-    if not long_axes.is_long(write, longest, 1) or not write.has_room(goal):
+    apart = len(both) > 1 and write.row_step > 0 and not write.has_room(goal)
+    large = any(in_dram.fits_no_slice(write, goal, axis) for axis, *_ in both)
+    long = long_axes.is_long(write, longest, 1) and write.has_room(goal)
+    if not long and not apart and not large:
         return False
     for axis, before, after in both:
-        value = long_axes.pad(write, value, shape, axis, before, after, filler)
+        if apart:
+            value = in_dram.pad(write, value, shape, axis, (before, after), filler)
+        else:
+            value = long_axes.pad(write, value, shape, axis, before, after, filler)
         shape[axis] += before + after
     write.op("Identity", value, result=write.node.output[0])
     return True

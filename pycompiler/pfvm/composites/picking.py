@@ -12,6 +12,7 @@ from onnx import helper
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ..session import Array
+from . import in_dram
 from .writer import MOST_PLACES, NUMBERS, TABLES, Writer, axis_of
 
 _LONG = onnx.TensorProto.INT64
@@ -42,6 +43,13 @@ def gather(write: Writer) -> bool:
     axis = axis_of(write, 0)
     name = write.node.input[1]
     given, size = write.data.get(name), table.shape[axis]
+    if given is not None and given.size and in_dram.fits_no_slice(write, table.shape, axis):
+        places = given.reshape(-1) % size
+        found = in_dram.pick(write, write.node.input[0], table.shape, axis, places)
+        if found is not None:
+            shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
+            write.op("Reshape", found, write.ints(shape), result=write.node.output[0])
+            return True
     fits = given is not None and max(given.size, size) <= write.rows
     if given is not None and (given.size == 1 or (given.size and fits)):
         part = write.pick(write.node.input[0], axis, given.reshape(-1) % size)

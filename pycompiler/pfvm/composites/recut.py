@@ -14,6 +14,7 @@ from math import gcd, prod
 
 from ...graph.cut_weights import between, bounds, ranges
 from ...graph.digits import primes
+from . import in_dram
 from .writer import Writer
 
 #: A factor of a range, and its place in the result.
@@ -28,8 +29,14 @@ def reshape(write: Writer) -> bool:
     the steps.
     """
     shape, goal = write.type(0).shape, write.types[write.node.output[0]].shape
-    if not prod(shape) or not write.has_room(shape):
+    if not prod(shape) or write.target is None:
         return False
+    if not write.has_room(shape) and not in_dram.is_cut_alike(write, shape, goal):
+        if not write.row_step:
+            return False
+        found = in_dram.reshape(write, write.node.input[0], shape, goal)
+        write.op("Identity", found, result=write.node.output[0])
+        return True
     if not write.are_large([_run(write, shape, goal)]):
         return False
     steps = [one for one in _steps(shape, goal, write.rows) if one not in (shape, goal)]
@@ -43,13 +50,13 @@ def reshape(write: Writer) -> bool:
 def _run(write: Writer, shape: tuple[int, ...], goal: tuple[int, ...]) -> int:
     """Return how many elements a PE holds at least if no unit digit may pad an axis; 1 for a chain.
 
-    Any axis may have the digits of all units that divide it.
+    Any axis may have the digits of all units that divide it, or slices if LM lacks room.
     """
     assert write.target is not None
     found = ranges(shape, goal)
     runs = [high // low for low, high, chain in found if not chain]
-    if not runs:
-        return 1
+    if not runs or not write.has_room(shape):
+        return prod(runs)
     rest = [high // low for low, high, chain in found if chain]
     for count in write.target.level_range.values():
         for _, size in primes(count):

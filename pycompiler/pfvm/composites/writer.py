@@ -37,6 +37,15 @@ MOST_PLACES = 1 << 24
 #: The part of LM that the elements of a value may take: the rest is for the padding of its axes.
 _PADDED = 3 / 4
 _VIEWS = ("Reshape", "Flatten")
+#: The key in the metadata of a node whose operands stay in DRAM.
+IN_DRAM = "pycompiler.in_dram"
+#: The part of LM that the elements of one slice should take at most.
+_SLICE = 1 / 8
+
+
+def is_in_dram(node: onnx.NodeProto) -> bool:
+    """Whether a node works on rows of values in DRAM."""
+    return any(item.key == IN_DRAM for item in node.metadata_props)
 
 
 @dataclass
@@ -153,11 +162,31 @@ class Writer:
 
         Its elements are like those of the first input.
         """
-        if self.target is None:
-            return False
+        return self.target is not None and prod(shape) <= _PADDED * self._elements
+
+    @property
+    def _elements(self) -> int:
+        """The elements like those of the first input that the LM0 of all PEs hold."""
+        assert self.target is not None
         words = device_dtype(self.type(0).elem).words_per_long
-        elements = words * prod(self.target.pe_shape) * self.target.words("lm0")
-        return prod(shape) <= _PADDED * elements
+        return words * prod(self.target.pe_shape) * self.target.words("lm0")
+
+    @property
+    def row_step(self) -> int:
+        """The elements that rows in DRAM are padded to a multiple of; 0 if there are no rows."""
+        if self.target is None:
+            return 0
+        return self.target.row_words * device_dtype(self.type(0).elem).words_per_long
+
+    def is_slice(self, elements: int) -> bool:
+        """Whether so many elements are small enough for a slice."""
+        return self.target is not None and elements <= _SLICE * self._elements
+
+    def in_dram(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """Append an operator on rows of values in DRAM, which are the last axes of one or two."""
+        name = self.op(op, *inputs, **attributes)
+        self.nodes[-1].metadata_props.add(key=IN_DRAM, value="1")
+        return name
 
     def decimated(self, value: str, shape: Sequence[int], steps: Mapping[int, int]) -> str:
         """Append operators that take every ``steps[axis]``-th element of an axis, from the first.

@@ -14,7 +14,7 @@ from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode
 from ...layers.base import Cut
 from ...layers.operators import LAYERS
-from ...layers.split_concat import CONCAT, SPLIT
+from ...layers.split_concat import IN_DRAM
 
 Axis = tuple[str, int]
 
@@ -36,7 +36,7 @@ class Axes:
         self.ops: dict[Axis, set[str]] = {}
         self.cuts: dict[str, tuple[Cut, ...]] = {}
         rigid: list[tuple[Axis, str]] = []
-        nodes = [n for n in graph.device_nodes() if n.op not in (SPLIT, CONCAT)]
+        nodes = [n for n in graph.device_nodes() if n.op not in IN_DRAM]
         for node in nodes:
             cuts = tuple(LAYERS[node.op].cuts(node, graph))
             self.cuts[node.name] = cuts

@@ -17,7 +17,7 @@ from itertools import product
 from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
 from ...layers.base import Cut
-from ...layers.split_concat import CONCAT, SPLIT
+from ...layers.split_concat import CONCAT, RECUT, SPLIT
 from ...pfvm.names import fresh
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
@@ -50,7 +50,7 @@ class _Cutter:
         whole = self.found.annotated()
         outside = {name for _, name in self.graph.outputs}
         for node in self.graph.nodes:
-            if node.side is Side.HOST:
+            if _reads_whole(node):
                 outside.update(node.inputs)
         made = self.graph.producers()
         split: set[str] = set()
@@ -59,9 +59,15 @@ class _Cutter:
             if node.side is Side.HOST:
                 self._add((segment, 0, 0, (), number, 0), node)
                 continue
+            if node.op == RECUT:
+                for name in (*node.inputs, *node.outputs):
+                    if self.found.cut_axes(name):
+                        self.values[name] = whole.values[name]
+                self._add((segment, self.phase[node.name], 0, (), number, 0), node)
+                continue
             for name in dict.fromkeys(n for n in node.inputs if n):
                 maker = made.get(name)
-                given = maker is None or maker.side is Side.HOST
+                given = maker is None or _reads_whole(maker)
                 if given and name not in split and self.found.cut_axes(name):
                     split.add(name)
                     self._split(name, whole, node, (segment, -1, 0, (), number, 0))
@@ -197,11 +203,14 @@ class _Cutter:
                 joined = any(
                     cut.joins and one in self.order for one, cut in self.found.axes.of_node(maker)
                 )
+                joined = joined or RECUT in (node.op, maker.op)
                 phase = max(phase, self.phase[maker.name] + joined)
             self.phase[node.name] = phase
             for name in node.inputs:
                 maker = made.get(name)
                 if maker is None or not self.found.cut_axes(name):
+                    continue
+                if RECUT in (node.op, maker.op):
                     continue
                 if (self.phase[maker.name], maker.segment) == (phase, node.segment):
                     together.join(node.name, maker.name)
@@ -227,6 +236,11 @@ class _Cutter:
                 missing[reader] -= 1
                 if not missing[reader]:
                     heapq.heappush(ready, (self.made[reader][0], reader))
+
+
+def _reads_whole(node: MNNode) -> bool:
+    """Whether a node works on values in DRAM, with all their slices."""
+    return node.side is Side.HOST or node.op == RECUT
 
 
 def _flat(at: Sequence[int], counts: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ from ...layers.base import distinct, layout_of
 from ...layers.dram_transfer import DOWNLOAD, UPLOAD
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.local_copy import COPY
-from ...layers.split_concat import CONCAT, SPLIT, slices_of
+from ...layers.split_concat import CONCAT, IN_DRAM, SPLIT, slices_of
 from ...machine import Target
 from ...simulation.graph_costs import Simulation
 from ...simulation.settings import Setting, mirror, own_setting
@@ -139,7 +139,7 @@ def problem_of(
 
 def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, ...]:
     """Return the ways to run a node, the layer's own first; none for a node without code."""
-    if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+    if node.side is Side.HOST or node.op in IN_DRAM:
         return ()
     found: dict[Setting, int] = {}
     own = own_setting(node, graph)

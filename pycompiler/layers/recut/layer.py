@@ -1,0 +1,68 @@
+"""The layer of MNCoreRecut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...graph.graph import Location, MNGraph, MNNode
+from ...graph.layout import Layout
+from ...machine import Target
+from ...tolerance import MOVE
+from ..base import Placement, UntiedAxes, layout_of
+from ..data_movement import MOVED
+from ..fragment import Fragment
+from ..split_concat import RECUT
+from .code import recut_lines
+from .plain import plain_layout
+
+_MOST_INPUTS = 1 << 10
+
+
+class Recut(UntiedAxes):
+    """Runs of elements of values in DRAM, one behind the other in a value in DRAM.
+
+    Rows of the operands are their last axes. The attribute ``runs`` says which elements follow each
+    other. The pieces come to L2BM and leave it again, so the values may be larger than LM.
+    """
+
+    op = RECUT
+    dtypes = frozenset(dtype for dtype in MOVED if dtype.bits in (32, 64))
+    error = MOVE
+    attributes = frozenset({"runs"})
+    anchored = True
+    in_dram = frozenset(range(_MOST_INPUTS))
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Give every operand its plain layout."""
+        values = (graph.values[name] for name in (*node.inputs, *node.outputs))
+        return {value.name: plain_layout(value.shape, value.dtype, target) for value in values}
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Leave all operands in DRAM."""
+        count = len(dict.fromkeys(node.inputs))
+        return Placement((Location.DRAM,) * count, (Location.DRAM,), mirrors=False)
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield operands outside of DRAM, and layouts that are not plain."""
+        for name in (*node.inputs, *node.outputs):
+            value = graph.values[name]
+            if value.location is not Location.DRAM:
+                yield f"`{name}` outside of DRAM"
+            layout = layout_of(value).slice
+            sizes = zip(layout.padded_shape, value.shape, strict=True)
+            shape = tuple(min(padded, size) for padded, size in sizes)
+            if layout.axes != plain_layout(shape, value.dtype, target).axes:
+                yield f"`{name}` in layout {value.layout}"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count nothing: the layouts are always the same."""
+        return 0
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code."""
+        return Fragment(tuple(recut_lines(node, graph, target)))
+
+
+LAYERS = (Recut(),)

@@ -1,0 +1,130 @@
+"""MNCoreRecut: rows of DRAM, cut and joined anywhere, on machines with one group and with several.
+
+The values here are small, so that a test takes little time: nodes are marked by hand.
+"""
+
+from __future__ import annotations
+
+import random
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from compiling import compiled, model_of, run, tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from pycompiler.graph.dtypes import MNDtype
+from pycompiler.graph.graph import Location, MNValue, TensorType
+from pycompiler.layers.recut.layer import RECUT
+from pycompiler.layers.recut.plain import plain_layout, unit_of, units_in_dram
+from pycompiler.machine import load_target
+from pycompiler.pfvm.composites.writer import IN_DRAM
+from pycompiler.runtime.image import DramImage
+
+Shape = tuple[int, ...]
+KINDS = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64}
+
+
+def marked(
+    op: str, shapes: dict[str, Shape], result: Shape, elem: str = "float", **facts: Any
+) -> onnx.ModelProto:
+    """Return a model of one operator whose operands stay in DRAM."""
+    axis = facts.pop("axis", None)
+    constants = {name: np.array(found, np.int64) for name, found in facts.items()}
+    kind = onnx.TensorProto.DataType.Value(elem.upper())
+    model = model_of([(op, [*shapes, *constants], "y")], shapes, ["y"], constants, kind)
+    if axis is not None:
+        model.graph.node[0].attribute.append(helper.make_attribute("axis", axis))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", kind, result))
+    model.graph.node[0].metadata_props.add(key=IN_DRAM, value="1")
+    return model
+
+
+def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a model of a Reshape, a Slice, a Concat or a Gather of rows, and its inputs."""
+    rows = rng.choice([1, 1, 2, 3])
+    length = rng.choice([5, 127, 128, 129, 640, 1000, rng.randrange(2, 3000)])
+    shape = (rows, length) if rows > 1 else (length,)
+    last = len(shape) - 1
+    shapes = {"x": shape}
+    op = rng.choice(["Reshape", "Slice", "Concat", "Gather"])
+    if op == "Reshape":
+        sizes = [d for d in range(1, 6) if prod(shape) % d == 0]
+        parts = rng.choice(sizes)
+        goal = (parts, prod(shape) // parts) if parts > 1 else (prod(shape),)
+        model = marked(op, shapes, goal, elem, s=list(goal))
+    elif op == "Slice":
+        start = rng.randrange(length)
+        stop = rng.randrange(start + 1, length + 1)
+        result = (*shape[:-1], stop - start)
+        model = marked(op, shapes, result, elem, s=[start], e=[stop], a=[last])
+    elif op == "Gather":
+        index = [rng.randrange(length) for _ in range(rng.randrange(1, 9))]
+        result = (*shape[:-1], len(index))
+        model = marked(op, shapes, result, elem, i=index, axis=last)
+    else:
+        for number in range(rng.randrange(1, 3)):
+            shapes[f"z{number}"] = (*shape[:-1], rng.randrange(1, 400))
+        total = sum(one[-1] for one in shapes.values())
+        model = marked(op, shapes, (*shape[:-1], total), elem, axis=last)
+    made = np.random.default_rng(rng.randrange(1 << 30))
+    inputs = {n: (made.standard_normal(s) * 1000).astype(KINDS[elem]) for n, s in shapes.items()}
+    return model, inputs
+
+
+def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """Return what numpy makes of the inputs."""
+    node = model.graph.node[0]
+    facts = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    x = inputs["x"]
+    if node.op_type == "Reshape":
+        return x.reshape(facts["s"])
+    if node.op_type == "Slice":
+        return x[..., int(facts["s"][0]) : int(facts["e"][0])]
+    if node.op_type == "Gather":
+        return x[..., facts["i"]]
+    return np.concatenate(list(inputs.values()), axis=-1)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
+@settings(max_examples=tried(12))
+def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
+    rng = random.Random(seed)
+    model, inputs = drawn(rng, rng.choice(list(KINDS)))
+    made, report = compiled(model, machine, strict=True)
+    assert [node.op for node in made.graph.nodes] == [RECUT]
+    assert np.array_equal(run(made, inputs, machine)["y"], wanted(model, inputs))
+    assert not report["host_fallback"]
+
+
+def test_all_l2bs_of_the_full_chip_take_part() -> None:
+    length = 3 * 8192 * 4 + 77
+    model = marked("Slice", {"x": (length,)}, (length - 82,), s=[77], e=[length - 5], a=[0])
+    x = np.arange(length, dtype=np.float32)
+    made, _ = compiled(model, "mncore2", strict=True)
+    assert np.array_equal(run(made, {"x": x}, "mncore2")["y"], x[77:-5])
+    assert all(f"$lc0@{group}.{l2b}" in made.vsm for group in range(4) for l2b in range(2))
+
+
+@pytest.mark.parametrize("machine", ["mini", "what_if/odd", "mncore2"])
+@pytest.mark.parametrize("dtype", [MNDtype.FLOAT, MNDtype.LONG])
+def test_the_elements_of_a_unit_follow_each_other(machine: str, dtype: MNDtype) -> None:
+    """Compared with the image that the host stores."""
+    target = load_target(machine)
+    shape = (2, 3 * target.row_words + 11)
+    layout = plain_layout(shape, dtype, target)
+    kind = TensorType("float" if dtype is MNDtype.FLOAT else "int64", shape)
+    value = MNValue("x", kind, dtype=dtype, layout=layout, location=Location.DRAM)
+    groups, words = units_in_dram(value, target)
+    image = DramImage(layout, shape, dtype, target)
+    unit, each = unit_of(dtype, target), dtype.words_per_long
+    rng = np.random.default_rng(5)
+    for element in rng.integers(0, prod(shape), 60).tolist():
+        row, place = divmod(element, shape[1])
+        number, within = divmod(place, unit)
+        there = int(words[row, number]) + within // each
+        assert image.place(element)[:2] == (int(groups[row, number]), there)
