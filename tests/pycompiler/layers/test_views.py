@@ -99,10 +99,10 @@ def moved(draw: st.DrawFn) -> tuple[str, Shape, dict[str, np.ndarray], int, dict
     return op, shape, {k: np.array(v, dtype=np.int64) for k, v in ints.items()}, outputs, facts
 
 
-@pytest.mark.parametrize(("machine", "examples"), [("mini", 120), ("mncore2", 20)])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 8)])
 def test_elements_arrive(machine: str, examples: int) -> None:
     @given(moved(), st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples))
+    @settings(max_examples=tried(examples, 30 * examples))
     def case(
         what: tuple[str, Shape, dict[str, np.ndarray], int, dict[str, object]], seed: int
     ) -> None:
@@ -116,7 +116,7 @@ def test_elements_arrive(machine: str, examples: int) -> None:
 
 
 @given(shapes(), st.data())
-@settings(max_examples=tried(40))
+@settings(max_examples=tried(16, 400))
 def test_concat(shape: Shape, data: st.DataObject) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
     parts = {
@@ -147,7 +147,7 @@ def graph_of(
 
 
 @given(st.integers(2, 12), st.integers(1, 9), st.data())
-@settings(max_examples=tried(25))
+@settings(max_examples=tried(10, 250))
 def test_gather_picks_bits(rows: int, columns: int, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.integers(1, 4)) for _ in range(data.draw(st.integers(0, 2))))
     axis = data.draw(st.integers(0, 1))

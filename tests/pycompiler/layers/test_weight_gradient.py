@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import compiled, run
+from compiling import compiled, run, sampled
 from gradient_models import Case, gradient_model, wanted_gradient
 
 from pycompiler.pfvm.windows import WEIGHT_GRADIENT
@@ -30,8 +30,14 @@ LARGE = ("stride 2", "5x5", "some taps at once")
 SEVERAL = "some taps at once"
 
 
-@pytest.mark.parametrize("kind", ["float", "mixed"])
-@pytest.mark.parametrize("name", CASES)
+# The modes take turns: the other half runs in `make test-long`.
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *sampled([(name, "float") for name in CASES]),
+        *sampled([(name, "mixed") for name in CASES], first=1),
+    ],
+)
 def test_results(name: str, kind: str) -> None:
     """Whole numbers of few bits have exact products and sums in every precision."""
     case = CASES[name]

@@ -279,6 +279,7 @@ def test_an_input_begins_in_each_family(monkeypatch: pytest.MonkeyPatch) -> None
     assert best <= passed["estimated_steps"]["lpz"]["steps"]
 
 
+@pytest.mark.long
 def test_a_family_finds_what_growth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all neighbours stand beside a family, a layer needs a fifth fewer steps."""
     torch.manual_seed(0)

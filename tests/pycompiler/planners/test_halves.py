@@ -33,6 +33,9 @@ from pycompiler.tolerance import NETWORKS
 
 #: The nodes of a small residual network: stem, pool, block, strided block, mean.
 _KINDS = ("plain", "residual", "strided", "clip", "concat")
+#: Kinds for `make test-long`; two plain convolutions stand in the others, too, and another test
+#: compiles the residual.
+_LONGER = ("plain", "residual")
 
 
 def _network(
@@ -102,7 +105,9 @@ def _network(
     return model, {"x": draw.standard_normal((batch, 16, size, size)).astype(np.float32)}
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.long if k in _LONGER else ()) for k in _KINDS]
+)
 def test_networks_against_onnxruntime(kind: str) -> None:
     """Drawn sizes, also odd ones; the error is that of a network in `mixed`."""
 

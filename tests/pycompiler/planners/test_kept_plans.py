@@ -42,6 +42,10 @@ MODELS = [
 ]
 
 
+#: What `make test` compiles: a batch that is cut in singles, and a residual in halves.
+QUICK = ((0, "float"), (2, "mixed"))
+
+
 def plan_anew(
     self: SlicedLayouts,
     graph: MNGraph,
@@ -53,8 +57,14 @@ def plan_anew(
     return plan_layouts(graph, self.target, overrides, planner, self.specs, facts)
 
 
-@pytest.mark.parametrize("model", sampled(MODELS))
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [
+        pytest.param(model, mode, marks=() if (number, mode) in QUICK else pytest.mark.long)
+        for number, model in enumerate(MODELS)
+        for mode in ("float", "mixed")
+    ],
+)
 def test_kept_plans_are_those_of_a_new_planner(
     model: onnx.ModelProto, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +76,7 @@ def test_kept_plans_are_those_of_a_new_planner(
     assert kept.vsm == anew.vsm
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", sampled(MODELS, every=3))
 def test_the_same_cuts_are_planned_once(
     model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
