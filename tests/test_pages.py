@@ -18,9 +18,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import StartText, texts
 
 ROOT = Path(__file__).parent.parent
 GENERATED = {"operators.md", "options.md", "errors.md", "isa"}
@@ -32,6 +34,18 @@ COMMANDS = {
     "assemble3": "-c 'from emu2.words_cli import run_assemble3 as run; run()'",
     "gpfn3_package_main": "-c 'from emu2.words_cli import run_gpfn3_package_main as run; run()'",
 }
+
+#: What blocks of Python import, and what torch imports for its first export.
+LIBRARIES = ",".join(
+    (
+        "pycompiler.mlsdk",
+        "onnxruntime",
+        "onnxscript.function_libs.torch_lib.ops",
+        "torch._dynamo",
+        "torch._functorch.aot_autograd",
+        "torch.onnx._internal.exporter._core",
+    )
+)
 
 Block = tuple[str, str, str]
 OUTPUT = ("text", "output")
@@ -72,8 +86,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartText]:
+    """Run a block as ``python -c`` does, in a copy of a process that has the libraries."""
+    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    output = tmp_path_factory.mktemp("blocks") / "output"
+    with texts(LIBRARIES, {**variables, "PYTHONPATH": str(ROOT)}, output) as found:
+        yield found
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_page(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_page(page: str, tmp_path: Path, environment: dict[str, str], program: StartText) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     printed = ""
@@ -83,8 +106,9 @@ def test_page(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
         elif language == "text":
             (folder / name).write_text(text)
         elif language == "python":
-            printed, code = said([sys.executable, "-c", text], folder, environment)
-            assert code == 0, printed
+            done = program(text, folder, environment)
+            printed = done.stdout
+            assert done.returncode == 0, printed
             assert printed
         else:
             for command, shown in sessions(text):
