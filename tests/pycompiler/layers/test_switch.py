@@ -166,13 +166,14 @@ def test_layouts_that_fill_lm(seed: int) -> None:
             (40, 5, 96),
         ),
         # The tiles of a convolution of ResNet-50: many digits of three levels change places.
-        (
+        pytest.param(
             "mncore2",
             "((4_L2B:1,2:180),(2_MAB:8,4_MAB:1,2:90,4_PE:1,2:45,2_W:1),(2_L2B:4,2_L1B:4),"
             "(9:5),(4_L1B:1,2_MAB:4),(5:1))",
             "((2_MAB:8,4_L2B:1),(8_L1B:1,2:2,4_PE:1,2:1,2_W:1),(2_L2B:4,2:4),(9:8),"
             "(2_MAB:2,2_MAB:4,2:72),(5:144); B@[2_MAB:1])",
             (8, 256, 4, 9, 8, 5),
+            marks=pytest.mark.long,
         ),
         # 3 x 2 against 2 x 3 beside 1100 long words.
         (

@@ -20,7 +20,10 @@ from pycompiler.models.row import MODES
 PAGE = Path(pycompiler.__file__).parents[1] / "docs" / "models.md"
 QUICK = [entry for entry in CATALOGUE.values() if entry.quick]
 #: Quick models of which `make test` has another with the same operators.
-ALIKE = ("transformers:BertModel", "transformers:DistilBertModel", "own:residual_mlp")
+ALIKE = (
+    *("transformers:BertModel", "transformers:DistilBertModel", "own:residual_mlp"),
+    "own:lenet5",
+)
 
 
 def skip_without(entry: Entry) -> None:

@@ -43,9 +43,6 @@ def inputs_of(net: Net) -> dict[str, np.ndarray]:
     return {n: net.draw.standard_normal(s).astype(np.float32) for n, s in net.inputs.items()}
 
 
-# -- the same bits ---------------------------------------------------------------------------
-
-
 def _rows(rng: random.Random, wide: int) -> tuple[int, int]:
     """Return pictures and tokens; with ``wide`` elements each, they are enough to be rounded."""
     tokens = rng.choice([16, 33, 48, 50])
@@ -140,16 +137,13 @@ def _tails(rng: random.Random) -> tuple[Net, Sequence[str]]:
     return net, [*last, net.put("Neg", p)]
 
 
-EXACT = (_plain, _heads, _columns, _host, _tails, _shape_of_a_fault)
-#: Graphs that take longer; they run in `make test-long`.
-LONGER = (_gemm, _slices, _input)
+EXACT: list[Any] = [_plain, _heads, _columns, _host, _tails, _shape_of_a_fault]
+EXACT += [pytest.param(graph, marks=pytest.mark.long) for graph in (_gemm, _slices, _input)]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(tried(1)))
-@pytest.mark.parametrize(
-    "graph", [*EXACT, *(pytest.param(graph, marks=pytest.mark.long) for graph in LONGER)]
-)
+@pytest.mark.parametrize("graph", EXACT)
 def test_the_same_bits(
     graph: Callable[[random.Random], tuple[Net, Sequence[str]]],
     seed: int,

@@ -96,15 +96,9 @@ def test_schedulers_give_the_same() -> None:
     nodes: list[Node] = [("Mul", ["x", "z"], "a"), ("Exp", ["z"], "b"), ("Max", ["a", "b"], "y")]
     model = model_of(nodes, shapes, ["y"])
     inputs = random_inputs(shapes, 5, 0.1)
-    found = {
-        scheduler: run(compiled(model, scheduler=scheduler)[0], inputs)["y"]
-        for scheduler in ("spill_opt", "always_from_dram", "reuse_consecutive")
-    }
-    wide = {name: array.astype(np.float64) for name, array in inputs.items()}
-    wanted = np.maximum(wide["x"] * wide["z"], np.exp(wide["z"]))
-    np.testing.assert_allclose(found["spill_opt"], wanted, bound("Float", FUNCTION, 3))
-    for scheduler, array in found.items():
-        assert np.array_equal(array, found["spill_opt"]), scheduler
+    schedulers = ("spill_opt", "always_from_dram", "reuse_consecutive")
+    first, *others = (run(compiled(model, scheduler=one)[0], inputs)["y"] for one in schedulers)
+    assert all(np.array_equal(other, first) for other in others)
 
 
 def test_a_chain_reads_and_writes_each_element_once() -> None:
