@@ -34,8 +34,8 @@ SEVERAL = "some taps at once"
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *sampled([(name, "float") for name in CASES]),
-        *sampled([(name, "mixed") for name in CASES], first=1),
+        *sampled([(name, "float") for name in CASES], first=1),
+        *sampled([(name, "mixed") for name in CASES]),
     ],
 )
 def test_results(name: str, kind: str) -> None:

@@ -243,7 +243,7 @@ def test_a_scheduler_changes_the_rate_on_the_device(tmp_path: Path, device: str)
     assert largest_difference(model, wanted) < 1e-4
 
 
-@pytest.mark.parametrize("device", sampled(DEVICES))
+@pytest.mark.parametrize("device", sampled(DEVICES, first=1))
 def test_unregistered_buffers_are_the_functions_own(tmp_path: Path, device: str) -> None:
     def network() -> nn.Sequential:
         torch.manual_seed(3)

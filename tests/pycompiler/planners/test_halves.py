@@ -35,7 +35,7 @@ from pycompiler.tolerance import NETWORKS
 _KINDS = ("plain", "residual", "strided", "clip", "concat")
 #: Kinds for `make test-long`; two plain convolutions stand in the others, too, and another test
 #: compiles the residual.
-_LONGER = ("plain", "residual")
+_LONGER = ("plain", "residual", "concat")
 
 
 def _network(
