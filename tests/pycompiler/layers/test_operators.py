@@ -1,7 +1,8 @@
 """Every operator of the registry against PyTorch and onnxruntime, and an audit of the tables.
 
 Samples have random shapes, axes and broadcasting, in all dtypes of the operator and in both modes.
-In `make test` each has one sample, and dtypes beside the first take the modes in turns.
+In `make test` each has one sample; dtypes beside the first take the modes in turns, and floats take
+turns between `mixed` and the whole machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import operator_sums
 import operator_windows
 import pytest
 import torch
-from compiling import LONG, compiled, model_of, random_inputs, run, with_seeds
+from compiling import LONG, compiled, model_of, random_inputs, run, sampled, with_seeds
 from operator_rows import DTYPES, HOST_ERROR, PRODUCTS, REAL, REALS, Array, Row, Sample, Shape
 
 from pycompiler.graph.dtypes import device_dtype
@@ -110,9 +111,9 @@ def test_operator(row: Row) -> None:
     turn = ROWS.index(row) % 2
     if LONG or first or turn == 0:
         compare(row, "float", "mini", 30 if first else 10)
-    if LONG or first or turn == 1:
+    if LONG or turn == 1 or (first and row.op in PRODUCTS):
         compare(row, "mixed", "mini", 30 if first and row.op in PRODUCTS else 10)
-    if row.claim == DTYPES[REAL].value:
+    if row.claim == DTYPES[REAL].value and (LONG or turn == 0):
         compare(row, "float", "mncore2", 10)
 
 
@@ -157,7 +158,7 @@ def test_tolerances_are_those_of_the_registry() -> None:
         assert stated == {row.error}, row.op
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+@pytest.mark.parametrize("row", sampled(ROWS), ids=name_of)
 def test_samples_vary(row: Row) -> None:
     """Ranks, axes from both ends, and operands that broadcast, each way."""
     samples = [row.sample(random.Random(seed)) for seed in range(80)]

@@ -36,7 +36,10 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 #: Those that stand for others of their kind run in `make test-long` only.
-_ALIKE = ("adaptive, in blocks", "adaptive, larger than the picture", "adaptive, of one pixel")
+_ALIKE = (
+    *("adaptive, in blocks", "adaptive, larger than the picture", "adaptive, of one pixel"),
+    *("adaptive, one axis", "pixel shuffle", "roll"),
+)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ PAIRS = [
 #: other tests train attention and convolutions on the device.
 SLOW = [
     *(("emu2:mini", name, "momentum") for name in ("attention", "lstm", "convolutions")),
-    *(("emu2:mini", "dense", name) for name in ("dampening", "adamw")),
+    *(("emu2:mini", "dense", name) for name in ("dampening", "adam", "adamw")),
+    ("pfvm:cpu", "lstm", "nesterov"),
 ]
 
 

@@ -181,6 +181,7 @@ def test_a_last_slice_of_one_element() -> None:
         assert slices_of(result.graph) == 5
 
 
+@pytest.mark.long
 def test_slices_that_fewer_units_share() -> None:
     """Half of a table's 4 * 625 rows lie on half the units, so a slice needs as much LM as all.
 
