@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 SECONDS = 120
+#: A module that warms torch's exporter up.
+FIRST_EXPORT = "first_export"
 
 
 class Start(Protocol):
@@ -50,16 +52,15 @@ def commands(module: str, environment: Mapping[str, str], folder: Path) -> Itera
         written = {name: Path(path).read_text() for name, path in streams.items()}
         return subprocess.CompletedProcess(command["arguments"], code, **written)
 
-    with _server(module, environment) as ask:
+    with _server((module, FIRST_EXPORT), environment) as ask:
         yield start
 
 
 @contextmanager
-def texts(modules: str, environment: Mapping[str, str], output: Path) -> Iterator[StartText]:
+def texts(module: str, environment: Mapping[str, str], output: Path) -> Iterator[StartText]:
     """Start ``python -c text`` as often as you like; ``output`` holds what a program writes.
 
-    ``modules`` are imported before, with commas between their names. Both streams of a program
-    become one.
+    ``module`` is imported before. Both streams of a program become one.
     """
 
     def start(
@@ -70,15 +71,17 @@ def texts(modules: str, environment: Mapping[str, str], output: Path) -> Iterato
         code = ask({**command, **streams, "folder": str(folder)})
         return subprocess.CompletedProcess([text], code, output.read_text(), "")
 
-    with _server(modules, environment) as ask:
+    with _server((module, FIRST_EXPORT), environment) as ask:
         yield start
 
 
 @contextmanager
-def _server(modules: str, environment: Mapping[str, str]) -> Iterator[Callable[[Any], int]]:
+def _server(
+    modules: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[Callable[[Any], int]]:
     """Provide a function that runs a command in a fork, and returns its exit code."""
     server = subprocess.Popen(
-        [sys.executable, __file__, modules],
+        [sys.executable, __file__, *modules],
         env=dict(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -158,8 +161,8 @@ def _execute(text: str) -> None:
 
 if __name__ == "__main__":
     name = sys.argv[1]
-    for part in name.split(","):
-        importlib.import_module(part)
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     found = _serve()
     if found is not None:
         _become(name, found)
