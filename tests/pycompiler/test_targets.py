@@ -87,9 +87,18 @@ def test_a_gpt_has_rows(targets: ModuleType) -> None:
     assert mixed["met"]
 
 
-def test_a_script_that_fails_is_not_met(targets: ModuleType) -> None:
-    """A batch of no pictures cannot train."""
-    (row,) = targets.targets_training.resnet_rows(1, 0)
+@pytest.mark.parametrize(
+    # A batch of no pictures cannot train.
+    "batch",
+    [1, pytest.param(0, marks=pytest.mark.long)],
+)
+def test_a_script_that_fails_is_not_met(
+    targets: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batch: int
+) -> None:
+    if batch:
+        (tmp_path / "resnet20.py").write_text("raise SystemExit('it fails')")
+        monkeypatch.setattr(targets.targets_training, "SCRIPTS", tmp_path)
+    (row,) = targets.targets_training.resnet_rows(1, batch)
     assert row["value"] is None
     assert not row["met"]
 

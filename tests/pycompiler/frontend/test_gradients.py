@@ -276,7 +276,7 @@ def test_on_the_host(
     check(tmp_path_factory.mktemp("out") / "out", "pfvm:cpu", names, sizes)
 
 
-@pytest.mark.parametrize("names", sampled(ON_DEVICE, every=4, first=3), ids=lambda names: names[0])
+@pytest.mark.parametrize("names", sampled(ON_DEVICE, every=8, first=3), ids=lambda names: names[0])
 def test_on_the_device(tmp_path: Path, names: list[str]) -> None:
     check(tmp_path / "out", "emu2:mini", names, (3, 5, 6))
     assert report_of(tmp_path / "out")["host_fallback"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import compiled, run, sampled
+from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
 
 from pycompiler.pfvm.windows import WEIGHT_GRADIENT
@@ -30,12 +30,19 @@ LARGE = ("stride 2", "5x5", "some taps at once")
 SEVERAL = "some taps at once"
 
 
-# The modes take turns: the other half runs in `make test-long`.
+#: Cases that take longer. The modes take turns for the others; the rest runs in `make test-long`.
+LONGER = ("5x5", SEVERAL)
+TURNS = {name: ("float", "mixed")[number % 2] for number, name in enumerate(CASES)}
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *sampled([(name, "float") for name in CASES], first=1),
-        *sampled([(name, "mixed") for name in CASES]),
+        pytest.param(
+            name, kind, marks=() if TURNS[name] == kind and name not in LONGER else pytest.mark.long
+        )
+        for name in CASES
+        for kind in ("float", "mixed")
     ],
 )
 def test_results(name: str, kind: str) -> None:

@@ -112,7 +112,6 @@ def test_only_inputs_are_copied(
     assert len(written) == len(app.inputs)
 
 
-# Another test of `make test` compares the schedulers.
 @pytest.mark.parametrize("scheduler", sampled(list(SCHEDULERS), every=3, first=2))
 def test_the_bits_are_those_of_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str

@@ -182,6 +182,7 @@ def test_another_function_sees_what_was_learned(tmp_path: Path, device: str) -> 
     assert not torch.allclose(found, before, rtol=1e-2)
 
 
+@pytest.mark.long  # Tests of schedulers run each without training.
 def test_schedulers_give_the_same_bits(tmp_path: Path) -> None:
     results = []
     for scheduler in ("always_from_dram", "reuse_consecutive", "spill_opt"):

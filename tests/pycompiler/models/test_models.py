@@ -23,7 +23,7 @@ QUICK = [entry for entry in CATALOGUE.values() if entry.quick]
 ALIKE = (
     *("transformers:BertModel", "transformers:DistilBertModel", "own:residual_mlp"),
     "own:lenet5",
-    "timm:vit_tiny_patch16_224",
+    *("timm:vit_tiny_patch16_224", "transformers:T5EncoderModel"),
 )
 
 

@@ -33,9 +33,8 @@ from pycompiler.tolerance import NETWORKS
 
 #: The nodes of a small residual network: stem, pool, block, strided block, mean.
 _KINDS = ("plain", "residual", "strided", "clip", "concat")
-#: Kinds for `make test-long`; two plain convolutions stand in the others, too, and another test
-#: compiles the residual.
-_LONGER = ("plain", "residual", "concat")
+#: Kinds for `make test-long`: other tests run plain convolutions, and compile the residual.
+_LONGER = ("plain", "residual", "strided", "concat")
 
 
 def _network(
