@@ -237,7 +237,8 @@ def _with_and_without(
 
 
 @pytest.mark.parametrize(
-    "kind", [k if k != "attention" else pytest.param(k, marks=pytest.mark.long) for k in GRAPHS]
+    "kind",
+    [pytest.param(k, marks=() if k.startswith("small") else pytest.mark.long) for k in GRAPHS],
 )
 def test_families_never_cost_steps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without, used = _estimates(kind, monkeypatch)
