@@ -123,7 +123,7 @@ def compare(row: Row, mode: str, machine: str, examples: int) -> None:
     def case(seed: int) -> None:
         check(row, row.sample(random.Random(seed)), mode, machine)
 
-    with_seeds(f"{name_of(row)} {mode} {machine}", case, 1, examples)
+    with_seeds(case, 1, examples)
 
 
 def claims(op: str, layer: Layer) -> Iterator[tuple[str, str]]:

@@ -48,4 +48,4 @@ def test_random_functions(planner: str, mode: str) -> None:
                 error = np.abs(found[name] - reference).max(initial=0)
                 assert error <= NETWORKS[mode] * largest, name
 
-    with_seeds(f"{planner} {mode}", check, 1, 30)
+    with_seeds(check, 1, 30)
