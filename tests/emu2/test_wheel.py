@@ -1,4 +1,8 @@
-"""The wheel holds the right files, and works from any folder, even the checkout's root."""
+"""The wheel holds the right files, and works from any folder, even the checkout's root.
+
+`make test-long` builds a wheel, which takes minutes: cargo compiles the bindings again. `make test`
+takes the files that pyproject.toml chooses, and the compiled part that the tests import.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import emu2._core
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -45,11 +53,31 @@ def wheel(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
         return built[0] if built else script.build(folder)
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def chosen() -> list[str]:
+    """Return the files of the packages that pyproject.toml does not exclude."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]
+    excluded = [pattern.replace("**", "*") for pattern in settings["exclude"]]
+    files = (
+        path.relative_to(ROOT).as_posix()
+        for package in settings["python-packages"]
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
+    )
+    return [f for f in files if not any(fnmatchcase(f, pattern) for pattern in excluded)]
+
+
+@pytest.fixture(scope="module", params=["chosen", pytest.param("wheel", marks=pytest.mark.long)])
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that an install puts the packages into."""
-    folder = tmp_path_factory.mktemp("site")
-    zipfile.ZipFile(wheel).extractall(folder)
+    folder: Path = tmp_path_factory.mktemp("site")
+    if request.param == "wheel":
+        zipfile.ZipFile(request.getfixturevalue("wheel")).extractall(folder)
+        return folder
+    compiled = Path(str(emu2._core.__file__))
+    for file in chosen():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, folder / file)
+    (folder / "emu2" / compiled.name).symlink_to(compiled)
     return folder
 
 
@@ -70,6 +98,11 @@ def python(code: str, cwd: Path, *path: Path) -> subprocess.CompletedProcess[str
     )
 
 
+def test_the_chosen_files_are_those_of_a_wheel(script: ModuleType) -> None:
+    assert script.faults([*chosen(), "emu2/_core.abi3.so"], 1) == []
+
+
+@pytest.mark.long
 def test_the_wheel_holds_what_it_should(script: ModuleType, wheel: Path) -> None:
     assert script.faults(zipfile.ZipFile(wheel).namelist(), wheel.stat().st_size) == []
 

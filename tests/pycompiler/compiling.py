@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.machine import load_target
@@ -22,6 +24,8 @@ from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
 SCRIPTS = Path(__file__).parent / "mlsdk" / "scripts"
+#: Whether this is `make test-long`.
+LONG = bool(os.environ.get("EMU2_LONG"))
 
 Shape = tuple[int, ...]
 Node = tuple[str, Sequence[str], str]
@@ -74,9 +78,27 @@ def run(
     return {key: output.values() for key, output in function.run(inputs).items()}
 
 
-def tried(examples: int) -> int:
-    """Return the number of examples for hypothesis: ten times as many in `make test-long`."""
-    return 10 * examples if os.environ.get("EMU2_LONG") else examples
+def tried(examples: int, long: int = 0) -> int:
+    """Return the number of examples for hypothesis; in `make test-long` ``long``, or ten times."""
+    return (long or 10 * examples) if LONG else examples
+
+
+def with_seeds(check: Callable[[int], None], quick: int, long: int) -> None:
+    """Call ``check`` with the seeds from 0 to ``quick``, the same in every run.
+
+    `make test-long` calls it with ``long`` seeds that hypothesis draws.
+    """
+    if not LONG:
+        for number in range(quick):
+            check(number)
+        return
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=long, phases=[Phase.explicit, Phase.generate])
+    def case(seed: int) -> None:
+        check(seed)
+
+    case()
 
 
 def sampled(cases: Sequence[Any], every: int = 2, first: int = 0) -> list[Any]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator
 
 import pytest
 import torch
+from quick_export import keep_tables_of_exports
 from sanitizing import every_call_sanitized
-from torch.onnx._internal.exporter import _registration
 
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 
 torch.set_num_threads(2)
 
-# For every export, torch parses the 500 functions of its library again, which takes longer than the
-# export itself. Cache the result, which never changes. Other versions of torch are left alone.
-apis = getattr(_registration, "onnxscript_apis", None)
-if hasattr(apis, "get_torchlib_ops"):
-    apis.get_torchlib_ops = functools.cache(apis.get_torchlib_ops)
+keep_tables_of_exports()
 
 
 #: Files whose tests need operators without a layer, and the layers that are taken away for them.

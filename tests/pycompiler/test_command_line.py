@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from compiling import model_of, random_inputs
+from compiling import LONG, model_of, random_inputs
 
 from pycompiler import cli
 from pycompiler.console import TRACEBACK_VARIABLE
@@ -247,17 +247,19 @@ def test_our_bugs_exit_with_3(command: Command, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    modes = ("float", "mixed") if LONG else ("mixed",)
+    monkeypatch.setattr(demo, "BOUNDS", modes)
     monkeypatch.setattr(sys, "argv", ["demo", "--out", "demo_out"])
     assert demo.main() == 0
     out, err = command.capfd.readouterr()
     assert err == ""
     assert "relu(x * y + z) on (512, 1024)" in out
     accuracies = re.findall(r"accuracy: ([\d.]+) % on emu2, ([\d.]+) % on torch", out)
-    assert len(accuracies) == 4  # an MLP and a CNN, each in two modes
+    assert len(accuracies) == 2 * len(modes)  # an MLP and a CNN
     for emulated, wanted in accuracies:
         assert float(wanted) > 95
         assert abs(float(emulated) - float(wanted)) < 1
-    for network, float_dtype in product(("mlp", "cnn"), ("float", "mixed")):
+    for network, float_dtype in product(("mlp", "cnn"), modes):
         folder = tmp_path / f"demo_out/digits_{network}_{float_dtype}"
         report = json.loads((folder / "report.json").read_text())
         assert report["host_fallback"] == []

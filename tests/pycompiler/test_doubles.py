@@ -20,9 +20,7 @@ LONG_RUN = bool(os.environ.get("EMU2_LONG"))
 
 
 @pytest.mark.skipif(np.finfo(LONG).nmant < 63, reason="the host has no wider numbers")
-@pytest.mark.parametrize(
-    "op", FUNCTIONS if LONG_RUN else ("Reciprocal", "Sqrt", "Exp", "Log", "Sin", "Erf", "Pow")
-)
+@pytest.mark.parametrize("op", FUNCTIONS if LONG_RUN else ("Reciprocal", "Sqrt", "Exp", "Log"))
 def test_functions_over_their_whole_range(op: str) -> None:
     _, found, wanted, relative = errors(op)
     assert relative.max() <= RELATIVE["Double", FUNCTION]

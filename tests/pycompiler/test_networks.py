@@ -95,7 +95,10 @@ def other_inputs(inputs: Mapping[str, torch.Tensor]) -> Tensors:
     }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+# Tests of models and of layers have the parts of the encoder.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n == "encoder" else ()) for n in NETWORKS]
+)
 def test_network(name: str, tmp_path: Path) -> None:
     torch.manual_seed(1)
     function, inputs = NETWORKS[name]()
@@ -119,6 +122,7 @@ def _small() -> tuple[Any, Mapping[str, np.ndarray], np.ndarray]:
         return exported, {"x": x.numpy()}, model(x).numpy()
 
 
+@lru_cache
 def _compiled(**options: Any) -> tuple[Compiled, Report]:
     report = Report("mini", options)
     target = load_target("mini")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import threading
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of, run
+from compiling import LONG, compiled, model_of, run
 from random_models import random_model
 
 from pycompiler.build import build
@@ -25,18 +24,22 @@ from pycompiler.errors import PycompilerError
 from pycompiler.executors import DIED, TIME
 from pycompiler.machine import load_target
 from pycompiler.options import OPTIONS, decisive, parse_options, with_preset
-from pycompiler.planners.layout import PLANNERS
 from pycompiler.presets.read import FIND_BEST, names
 from pycompiler.runtime.device import Board
+from pycompiler.tuning import candidates
 from pycompiler.tuning.candidates import Candidates
 from pycompiler.tuning.search import DONE, INTERRUPTED
 
-LONG = bool(os.environ.get("EMU2_LONG"))
+#: The presets and the layout planners that are tried in `make test`; in `make test-long` all.
+FEW_PRESETS, FEW_PLANNERS = ("O0", "O3"), ("lpz", "first_arrival", "lpz:rows")
 
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FIND_BEST, raising=False)
+    if not LONG:
+        monkeypatch.setattr(candidates, "names", lambda: FEW_PRESETS)
+        monkeypatch.setattr(candidates, "PLANNERS", dict.fromkeys(FEW_PLANNERS))
 
 
 @pytest.fixture
@@ -68,12 +71,12 @@ def test_the_best_of_all_is_kept(tmp_path: Path, pool: Executor) -> None:
     tuning = report["tuning"]
     assert tuning["stopped"] == DONE
     rows = {row["name"]: row for row in tuning["tried"]}
-    assert len(rows) == len(tuning["tried"]) > len(PLANNERS)
+    assert len(rows) == len(tuning["tried"]) > len(candidates.PLANNERS)
     assert all(row["status"] == "ok" for row in rows.values())
     best = rows[tuning["best"]]
     assert best["cycles"] == report["cycles"] == min(row["cycles"] for row in rows.values())
     # Each row is what a compile with its options says.
-    for row in tuning["tried"][:: 1 if LONG else 5]:
+    for row in tuning["tried"][:: 1 if LONG else 3]:
         _, alone = compiled(model, **row["options"])
         assert (row["cycles"], row["steps"]) == (alone["cycles"], alone["steps"]), row["name"]
     wanted = np.maximum(inputs["x"] @ onnx.numpy_helper.to_array(model.graph.initializer[0]), 0).T
@@ -100,10 +103,10 @@ def test_options_that_are_given_stay(tmp_path: Path, pool: Executor) -> None:
     for row in report["tuning"]["tried"]:
         assert not row["options"].keys() & fixed.keys()
     asked = {"option_json": "O1", "float_dtype": "mixed"}
-    candidates = Candidates(with_preset(asked), asked.keys(), parse_options(asked))
-    first = candidates.as_asked()
+    made = Candidates(with_preset(asked), asked.keys(), parse_options(asked))
+    first = made.as_asked()
     assert first.options.scheduler == "reuse_consecutive"
-    others = candidates.presets()
+    others = made.presets()
     # What a preset of the caller says may change, what the caller says may not.
     assert {one.options.float_dtype for one in others} == {"mixed"}
     assert len({one.options.scheduler for one in others}) > 1

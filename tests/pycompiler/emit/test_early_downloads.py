@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from compiling import compiled, model_of
+from compiling import LONG, compiled, model_of
 
 from pycompiler.emit.addressed_lines import Ready, Shelf
 from pycompiler.emit.concat import concatenate
@@ -19,8 +20,11 @@ from pycompiler.machine import Target, load_target
 
 #: Memories in which values lie. L1BM and L2BM only hold what a node moves.
 KEPT = frozenset({"lm0", "lm1", "dram"})
+#: The networks that are drawn: one in singles and one in halves, in `make test-long` four.
+SEEDS = range(4 if LONG else 2)
 
 
+@lru_cache
 def network(seed: int) -> MNGraph:
     """Return the final graph of two to four dense layers of drawn sizes."""
     draw = np.random.default_rng(seed)
@@ -73,7 +77,7 @@ def brought_forward(graph: MNGraph, target: Target) -> tuple[list[list[Ready]], 
     return nodes, list(bring_forward(nodes, downloads, target))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_lines_that_touch_common_words_keep_their_order(seed: int) -> None:
     target = load_target("mncore2")
     graph = network(seed)
@@ -97,7 +101,7 @@ def test_lines_that_touch_common_words_keep_their_order(seed: int) -> None:
 def test_parts_come_forward_and_save_cycles() -> None:
     target = load_target("mncore2")
     early, saved = 0, 0
-    for seed in range(4):
+    for seed in SEEDS:
         graph = network(seed)
         _, parts = brought_forward(graph, target)
         early += sum(part.under < part.owner for part in parts)

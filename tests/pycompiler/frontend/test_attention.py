@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from compiling import context, report_of
+from compiling import context, report_of, sampled
 
 from pycompiler.tolerance import SUM, SUMS
 
@@ -61,7 +61,7 @@ FORMS: dict[str, Callable[[Tensors], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", sampled(["float", "mixed"]))
 def test_every_form_matches(tmp_path: Path, mode: str) -> None:
     def everything(d: Tensors) -> Tensors:
         return {name: form(d) for name, form in FORMS.items()}
@@ -80,7 +80,7 @@ def test_every_form_matches(tmp_path: Path, mode: str) -> None:
         assert float((found[name].cpu() - reference).abs().max()) < limit, name
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal", sampled([False, True], first=1))
 def test_the_kernel_of_cpus_gives_logarithms_too(tmp_path: Path, causal: bool) -> None:
     """torch's exporter writes a model that reads the second result, which nothing makes there."""
 

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from compiling import context, report_of, sampled
+from compiling import context, report_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
@@ -85,7 +85,8 @@ def _with_gradient(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {"loss": loss.detach(), "grad": grad}
 
 
-@pytest.mark.parametrize("device", sampled(["pfvm:cpu", "emu2:mini"]))
+@pytest.mark.long
+@pytest.mark.parametrize("device", ["pfvm:cpu", "emu2:mini"])
 def test_compiled_with_its_gradient(device: str, tmp_path: Path) -> None:
     compiled = context(device).compile(_with_gradient, _sample(), tmp_path / "out")
     found = compiled(_sample())

@@ -14,7 +14,7 @@ import operator_picks
 import operator_pointwise
 import operator_sums
 import pytest
-from compiling import compiled, run
+from compiling import LONG, compiled, run
 from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.version_converter import convert_version
@@ -80,17 +80,21 @@ for row in (
 
 @pytest.mark.parametrize("op", ROWS)
 def test_operator_at_older_and_newer_opsets(op: str) -> None:
-    """Test every operator at the oldest possible opset, at 13, and at the newest."""
+    """Test every operator at the oldest possible opset, at 13, and at the newest.
+
+    In `make test` the operators take these opsets in turns.
+    """
     row = ROWS[op]
     sample = row.sample(random.Random(1))
     model = row.model(sample)
     made = {version: at(model, version) for version in range(FIRST, OLDEST)}
     known = [version for version, one in made.items() if one is not None]
     made[LAST] = at(model, LAST) if row.opset <= LAST and row.host is None else None
-    for version in sorted({*known[:1], *({13} & set(known)), LAST}):
-        one = made[version]
-        if one is not None:
-            assert compare(one, sample.given) == [], version
+    chosen = [v for v in sorted({*known[:1], *({13} & set(known)), LAST}) if made[v] is not None]
+    if not LONG and chosen:
+        chosen = [chosen[list(ROWS).index(op) % len(chosen)]]
+    for version in chosen:
+        assert compare(made[version], sample.given) == [], version
 
 
 #: Forms that newer opsets lack: opset, operator, inputs, attributes, shape of the result.

@@ -113,7 +113,7 @@ def test_steps_of_a_picture_that_fits() -> None:
 @pytest.mark.parametrize(
     ("channels", "size", "most"),
     [
-        (96, 112, 3.0),
+        pytest.param(96, 112, 3.0, marks=pytest.mark.long),
         # Channels that do not fill their digits.
         (144, 56, 3.0),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, run, tried
+from compiling import compiled, run, sampled, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -101,8 +101,15 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
-@pytest.mark.parametrize(("rows", "sizes"), KNOWN, ids=str)
+# The modes take turns: the other half runs in `make test-long`.
+@pytest.mark.parametrize(
+    ("rows", "sizes", "mode"),
+    [
+        *sampled([(*layer, "float") for layer in KNOWN]),
+        *sampled([(*layer, "mixed") for layer in KNOWN], first=1),
+    ],
+    ids=str,
+)
 def test_layers_of_language_models(rows: int, sizes: tuple[int, ...], mode: str) -> None:
     check(rows, sizes, mode, "mncore2", bias=True, gelu=len(sizes) == 2)
 
@@ -110,7 +117,7 @@ def test_layers_of_language_models(rows: int, sizes: tuple[int, ...], mode: str)
 _SIZES = st.one_of(st.integers(1, 40), st.sampled_from([64, 100, 128, 192]))
 
 
-@settings(max_examples=tried(40))
+@settings(max_examples=tried(16, 400))
 @given(
     st.integers(1, 3),
     st.lists(_SIZES, min_size=2, max_size=3),
@@ -125,7 +132,7 @@ def test_drawn_layers(rows: int, sizes: list[int], mode: str, bias: bool, gelu: 
 _WIDE = st.sampled_from([1, 16, 64, 100, 128, 256, 640, 768, 1024, 2048, 2304, 2560, 3072])
 
 
-@settings(max_examples=tried(12))
+@settings(max_examples=tried(4, 120))
 @given(
     st.integers(1, 3),
     st.lists(_WIDE, min_size=2, max_size=3),

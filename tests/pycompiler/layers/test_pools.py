@@ -8,7 +8,7 @@ import numpy as np
 import operator_windows
 import pytest
 import torch
-from compiling import compiled, model_of, run, tried
+from compiling import compiled, model_of, run, sampled, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from one_node import one_node
@@ -106,7 +106,7 @@ def test_a_tap_costs_one_step(kernel: int) -> None:
     assert not [node for node in report["nodes"] if node["op"] in ("Pad", "Slice")]
 
 
-@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("op", sampled(["MaxPool", "AveragePool"]))
 def test_pools_in_tiles(op: str) -> None:
     """Overlapping windows of large pictures work in tiles, unless zeros would be wrong."""
 

@@ -76,10 +76,10 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 6)])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 16), ("mncore2", 4)])
 def test_matmul(mode: str, machine: str, examples: int) -> None:
     @given(products(), st.booleans(), st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples))
+    @settings(max_examples=tried(examples, 25 * examples))
     def case(shapes: tuple[tuple[int, ...], tuple[int, ...]], fixed: bool, seed: int) -> None:
         given_values = values({"a": shapes[0], "b": shapes[1]}, seed)
         constants = {"b": given_values.pop("b")} if fixed else {}
@@ -198,10 +198,10 @@ def reductions(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int]]:
 
 
 @pytest.mark.parametrize("op", REDUCE)
-@pytest.mark.parametrize(("machine", "examples"), [("mini", 25), ("mncore2", 5)])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 10), ("mncore2", 3)])
 def test_reduction(op: str, machine: str, examples: int) -> None:
     @given(reductions(), st.integers(0, 1), st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples))
+    @settings(max_examples=tried(examples, 25 * examples))
     def case(what: tuple[tuple[int, ...], list[int]], keep: int, seed: int) -> None:
         shape, axes = what
         inputs = values({"x": shape}, seed)

@@ -123,12 +123,12 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
     assert LAYER.cost(node, graph, target) >= code.steps // 2
 
 
-@pytest.mark.parametrize(("machine", "examples"), [("mini", 150), ("mncore2", 30)])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 60), ("mncore2", 12)])
 def test_tiles_of_random_axes(machine: str, examples: int) -> None:
     target, done = load_target(machine), set[Level]()
 
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples))
+    @settings(max_examples=tried(examples, 25 * examples))
     def cut(seed: int) -> None:
         rng = random.Random(seed)
         shape, node = some_node(rng, 1 << 12)

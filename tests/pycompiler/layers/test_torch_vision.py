@@ -35,7 +35,16 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+#: Those that stand for others of their kind run in `make test-long` only.
+_ALIKE = (
+    *("adaptive, in blocks", "adaptive, larger than the picture", "adaptive, of one pixel"),
+    *("adaptive, one axis", "pixel shuffle", "roll"),
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in _ALIKE else ()) for n in FUNCTIONS]
+)
 def test_function(name: str) -> None:
     function = FUNCTIONS[name]
     x = torch.randn((2, 4, 6, 6), generator=torch.Generator().manual_seed(3))

@@ -134,7 +134,7 @@ def test_any_layout_arrives_and_returns(machine: str) -> None:
     target = load_target(machine)
 
     @given(placed(target))
-    @settings(max_examples=tried(60 if machine == "mini" else 15))
+    @settings(max_examples=tried(30, 600) if machine == "mini" else tried(6, 150))
     def check(case: tuple[Layout, tuple[int, ...]]) -> None:
         layout, shape = case
         array = some_array(shape)

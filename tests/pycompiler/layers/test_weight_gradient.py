@@ -30,8 +30,21 @@ LARGE = ("stride 2", "5x5", "some taps at once")
 SEVERAL = "some taps at once"
 
 
-@pytest.mark.parametrize("kind", ["float", "mixed"])
-@pytest.mark.parametrize("name", CASES)
+#: Cases that take longer. The modes take turns for the others; the rest runs in `make test-long`.
+LONGER = ("5x5", SEVERAL)
+TURNS = {name: ("float", "mixed")[number % 2] for number, name in enumerate(CASES)}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(
+            name, kind, marks=() if TURNS[name] == kind and name not in LONGER else pytest.mark.long
+        )
+        for name in CASES
+        for kind in ("float", "mixed")
+    ],
+)
 def test_results(name: str, kind: str) -> None:
     """Whole numbers of few bits have exact products and sums in every precision."""
     case = CASES[name]

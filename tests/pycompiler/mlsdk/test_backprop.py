@@ -87,8 +87,13 @@ PAIRS = [
 ]
 
 
-#: The compiler needs many seconds for these.
-SLOW = [("emu2:mini", name, "momentum") for name in ("lstm", "convolutions")]
+#: The compiler needs many seconds for these; the host runtime has each network and optimizer, and
+#: other tests train attention and convolutions on the device.
+SLOW = [
+    *(("emu2:mini", name, "momentum") for name in ("attention", "lstm", "convolutions")),
+    *(("emu2:mini", "dense", name) for name in ("dampening", "adam", "adamw")),
+    ("pfvm:cpu", "lstm", "nesterov"),
+]
 
 
 @pytest.mark.parametrize(

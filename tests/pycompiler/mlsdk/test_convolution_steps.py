@@ -80,7 +80,9 @@ def test_steps_are_near_torch(usual: list[torch.Tensor]) -> None:
         assert (found - wanted).abs().max() <= 2e-3 * max(1.0, float(wanted.abs().max()))
 
 
-@pytest.mark.parametrize("way", sampled(WAYS), ids=lambda way: "-".join(map(str, way.values())))
+@pytest.mark.parametrize(
+    "way", sampled(WAYS, every=4, first=2), ids=lambda way: "-".join(map(str, way.values()))
+)
 def test_every_way_gives_the_same_bits(
     tmp_path: Path, usual: list[torch.Tensor], way: dict[str, Any]
 ) -> None:

@@ -94,7 +94,7 @@ OPTIMIZERS: Mapping[str, tuple[Callable[[Any], MNCoreOptimizer], Callable[[Any],
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("case", sampled([*OPTIMIZERS]))
+@pytest.mark.parametrize("case", sampled([*OPTIMIZERS], every=3, first=1))
 def test_steps_match_torch(tmp_path: Path, device: str, case: str) -> None:
     make, make_torch = OPTIMIZERS[case]
     model, wanted = mlp(), mlp()
@@ -112,6 +112,7 @@ def test_steps_match_torch(tmp_path: Path, device: str, case: str) -> None:
     assert largest_difference(model, wanted) < 1e-4
 
 
+@pytest.mark.long
 def test_a_hundred_steps_stay_close(tmp_path: Path) -> None:
     model, wanted = mlp(), mlp()
     reference = torch.optim.SGD(wanted.parameters(), 0.1, 0.9)
@@ -147,7 +148,7 @@ def test_the_script(tmp_path: Path, device: str) -> None:
 def test_tracing_changes_nothing(tmp_path: Path, make: Any) -> None:
     model = nn.Sequential(nn.Linear(9, 5), nn.BatchNorm1d(5))
     model[0].weight.grad = kept = torch.ones(5, 9)
-    shared, optimizer = context("emu2:mini"), make(model.parameters(), lr=0.1)
+    shared, optimizer = context("pfvm:cpu"), make(model.parameters(), lr=0.1)
     shared.registry.register("net", model)
     shared.registry.register("optimizer", optimizer)
     with torch.no_grad():
@@ -181,6 +182,7 @@ def test_another_function_sees_what_was_learned(tmp_path: Path, device: str) -> 
     assert not torch.allclose(found, before, rtol=1e-2)
 
 
+@pytest.mark.long  # Tests of schedulers run each without training.
 def test_schedulers_give_the_same_bits(tmp_path: Path) -> None:
     results = []
     for scheduler in ("always_from_dram", "reuse_consecutive", "spill_opt"):
@@ -242,7 +244,7 @@ def test_a_scheduler_changes_the_rate_on_the_device(tmp_path: Path, device: str)
     assert largest_difference(model, wanted) < 1e-4
 
 
-@pytest.mark.parametrize("device", sampled(DEVICES))
+@pytest.mark.parametrize("device", sampled(DEVICES, first=1))
 def test_unregistered_buffers_are_the_functions_own(tmp_path: Path, device: str) -> None:
     def network() -> nn.Sequential:
         torch.manual_seed(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -19,8 +18,6 @@ SIZES = {
 }
 #: Compiling this network for the device takes too long for a test.
 ON_HOST = ("resnet20.py",)
-#: Attention, cells and convolutions train in other tests.
-LONG = ("gpt.py", "language_model.py --cell lstm", "language_model.py --cell gru", "resnet20.py")
 
 
 def losses(script: str, *arguments: str) -> list[float]:
@@ -38,10 +35,10 @@ def losses(script: str, *arguments: str) -> list[float]:
     return [float(loss) for loss in re.findall(r"loss ([\d.]+)", said.stdout)]
 
 
+# Attention, cells, convolutions and embeddings train in other tests; so does a shorter script.
+@pytest.mark.long
 @pytest.mark.parametrize("script", SIZES)
 def test_a_script_trains_as_torch_does(script: str, tmp_path: object) -> None:
-    if script in LONG and not os.environ.get("EMU2_LONG"):
-        pytest.skip("runs in `make test-long`")
     device = "pfvm:cpu" if script in ON_HOST else "emu2:mini"
     found = losses(script, "--device", device, "--outdir", str(tmp_path))
     other = ("--device", "pfvm:cpu") if script == "ncf.py" else ("--plain",)

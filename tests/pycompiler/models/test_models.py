@@ -19,6 +19,12 @@ from pycompiler.models.row import MODES
 
 PAGE = Path(pycompiler.__file__).parents[1] / "docs" / "models.md"
 QUICK = [entry for entry in CATALOGUE.values() if entry.quick]
+#: Quick models of which `make test` has another with the same operators.
+ALIKE = (
+    *("transformers:BertModel", "transformers:DistilBertModel", "own:residual_mlp"),
+    "own:lenet5",
+    *("timm:vit_tiny_patch16_224", "transformers:T5EncoderModel"),
+)
 
 
 def skip_without(entry: Entry) -> None:
@@ -26,7 +32,10 @@ def skip_without(entry: Entry) -> None:
         pytest.importorskip(entry.library, reason=f"{entry.library} is not installed")
 
 
-@pytest.mark.parametrize("entry", QUICK, ids=lambda entry: entry.name)
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(e, marks=pytest.mark.long if e.name in ALIKE else (), id=e.name) for e in QUICK],
+)
 def test_quick_model(entry: Entry, tmp_path: Path) -> None:
     skip_without(entry)
     (row,) = measure(entry, ["float"], entry.batches[0], "emu2", tmp_path / "out")

@@ -237,7 +237,8 @@ def _with_and_without(
 
 
 @pytest.mark.parametrize(
-    "kind", [k if k != "attention" else pytest.param(k, marks=pytest.mark.long) for k in GRAPHS]
+    "kind",
+    [pytest.param(k, marks=() if k.startswith("small") else pytest.mark.long) for k in GRAPHS],
 )
 def test_families_never_cost_steps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without, used = _estimates(kind, monkeypatch)
@@ -279,6 +280,7 @@ def test_an_input_begins_in_each_family(monkeypatch: pytest.MonkeyPatch) -> None
     assert best <= passed["estimated_steps"]["lpz"]["steps"]
 
 
+@pytest.mark.long
 def test_a_family_finds_what_growth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all neighbours stand beside a family, a layer needs a fifth fewer steps."""
     torch.manual_seed(0)

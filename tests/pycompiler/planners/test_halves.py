@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, model_of, run, tried
+from compiling import LONG, compiled, model_of, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -33,6 +33,8 @@ from pycompiler.tolerance import NETWORKS
 
 #: The nodes of a small residual network: stem, pool, block, strided block, mean.
 _KINDS = ("plain", "residual", "strided", "clip", "concat")
+#: Kinds for `make test-long`: other tests run plain convolutions, and compile the residual.
+_LONGER = ("plain", "residual", "strided", "concat")
 
 
 def _network(
@@ -102,7 +104,9 @@ def _network(
     return model, {"x": draw.standard_normal((batch, 16, size, size)).astype(np.float32)}
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.long if k in _LONGER else ()) for k in _KINDS]
+)
 def test_networks_against_onnxruntime(kind: str) -> None:
     """Drawn sizes, also odd ones; the error is that of a network in `mixed`."""
 
@@ -162,12 +166,12 @@ def test_sums_of_parts_are_singles() -> None:
 def test_outputs_overrides_and_float_keep_singles() -> None:
     """An output keeps its bits, an override is followed, and `float` has no halves."""
     model, _ = _network(random.Random(1), "residual", 16, 32)
-    for options in ({"float_dtype": "float"}, {"float_dtype": "mixed"}):
-        result, _ = compiled(model, "mncore2", **options)
+    for mode in ("float", "mixed") if LONG else ("mixed",):
+        result, _ = compiled(model, "mncore2", float_dtype=mode)
         values = result.graph.values
         ops = {node.op for node in result.graph.nodes}
         assert values["y"].dtype is MNDtype.FLOAT
-        assert (WIDEN in ops) == (options["float_dtype"] == "mixed")
+        assert (WIDEN in ops) == (mode == "mixed")
         assert NARROW not in ops
     overrides = {"a.Conv": {"dtype": "Float"}}
     result, _ = compiled(model, "mncore2", float_dtype="mixed", overrides=overrides)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 import pytest
-from compiling import Shape, compiled, model_of, sampled
+from compiling import Shape, compiled, model_of
 
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Layout, SubAxis
@@ -42,6 +42,10 @@ MODELS = [
 ]
 
 
+#: What `make test` compiles: a batch that is cut.
+QUICK = ((0, "float"),)
+
+
 def plan_anew(
     self: SlicedLayouts,
     graph: MNGraph,
@@ -53,27 +57,12 @@ def plan_anew(
     return plan_layouts(graph, self.target, overrides, planner, self.specs, facts)
 
 
-@pytest.mark.parametrize("model", sampled(MODELS))
-@pytest.mark.parametrize("mode", ["float", "mixed"])
-def test_kept_plans_are_those_of_a_new_planner(
-    model: onnx.ModelProto, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept, report = compiled(model, float_dtype=mode)
-    assert max(row["slices"] for row in report["nodes"]) > 1
-    monkeypatch.setattr(SlicedLayouts, "_plan_of", plan_anew)
-    anew, _ = compiled(model, float_dtype=mode)
-    assert kept.dumps == anew.dumps
-    assert kept.vsm == anew.vsm
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_same_cuts_are_planned_once(
-    model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:
+    """Return how often each set of cuts is planned from now on."""
     runs: Counter[object] = Counter()
     plain = layout.PLANNERS["lpz"]
 
-    def counted(
+    def plan(
         graph: MNGraph,
         target: Target,
         wanted: Mapping[str, Layout],
@@ -83,10 +72,30 @@ def test_the_same_cuts_are_planned_once(
         runs[tuple(value.type for value in graph.values.values())] += 1
         return plain(graph, target, wanted, facts, known)
 
-    monkeypatch.setattr(layout, "PLANNERS", {**layout.PLANNERS, "lpz": counted})
-    compiled(model)
-    assert runs
-    assert set(runs.values()) == {1}
+    monkeypatch.setattr(layout, "PLANNERS", {**layout.PLANNERS, "lpz": plan})
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [
+        pytest.param(model, mode, marks=() if (number, mode) in QUICK else pytest.mark.long)
+        for number, model in enumerate(MODELS)
+        for mode in ("float", "mixed")
+    ],
+)
+def test_kept_plans_are_those_of_a_new_planner(
+    model: onnx.ModelProto, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = counted(monkeypatch)
+    kept, report = compiled(model, float_dtype=mode)
+    if mode == "float":
+        assert set(runs.values()) == {1}, "the same cuts are planned once"
+    assert max(row["slices"] for row in report["nodes"]) > 1
+    monkeypatch.setattr(SlicedLayouts, "_plan_of", plan_anew)
+    anew, _ = compiled(model, float_dtype=mode)
+    assert kept.dumps == anew.dumps
+    assert kept.vsm == anew.vsm
 
 
 def test_guesses_are_asked_for_once() -> None:

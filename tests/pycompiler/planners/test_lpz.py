@@ -219,6 +219,7 @@ def test_single_elements_of_a_product_meet_a_region(nodes: list) -> None:  # typ
     assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-4
 
 
+@pytest.mark.long
 def test_growth_finds_layouts_that_the_first_pools_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two 3x3 convolutions around one of 1x1: the tiles of the first reach the last."""
     rng = np.random.default_rng(3)

@@ -72,7 +72,7 @@ def elementwise(draw: st.DrawFn) -> tuple[list[Node], dict[str, Shape]]:
 
 
 @given(elementwise(), st.sampled_from(["mncore2", "mini"]))
-@settings(max_examples=tried(150))
+@settings(max_examples=tried(40, 1500))
 def test_layouts_agree_in_every_operator(
     case: tuple[list[Node], dict[str, Shape]], machine: str
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_class_that_meets_others_in_turn(target: Target) -> None:
 
 
 @given(elementwise(), st.integers(0, 1000))
-@settings(max_examples=tried(40))
+@settings(max_examples=tried(20, 400))
 def test_random_graphs_compute_what_the_host_computes(
     case: tuple[list[Node], dict[str, Shape]], seed: int
 ) -> None:

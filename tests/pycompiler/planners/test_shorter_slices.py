@@ -5,15 +5,23 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of, random_inputs, run
+from compiling import compiled, model_of, random_inputs, run, sampled
 
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.split_concat import SPLIT
 from pycompiler.tolerance import SUM, SUMS
 
+TERMS = ((47, 3), (61, 4), (95, 3))
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
-@pytest.mark.parametrize(("k", "count"), [(47, 3), (61, 4), (95, 3)])
+
+# The modes take turns: the other half runs in `make test-long`.
+@pytest.mark.parametrize(
+    ("k", "count", "mode"),
+    [
+        *sampled([(*terms, "float") for terms in TERMS]),
+        *sampled([(*terms, "mixed") for terms in TERMS], first=1),
+    ],
+)
 def test_terms_in_a_shorter_slice(k: int, count: int, mode: str) -> None:
     """A product clears what lies behind the last term of its last slice."""
     shapes = {"x": (70, k), "w": (k, 24)}

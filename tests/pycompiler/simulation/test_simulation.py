@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 import pytest
-from compiling import compiled, context, model_of, report_of
+from compiling import compiled, context, model_of, report_of, sampled
 
 from pycompiler.graph.graph import Location, MNGraph
 from pycompiler.graph.text import parse_graph
@@ -99,7 +99,7 @@ def test_what_lives_on_in_place_costs_a_copy(graph: MNGraph) -> None:
     assert kept
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", sampled(["float", "mixed"]))
 def test_estimates_are_near(mode: str) -> None:
     """Test the median error of the estimates of a network's nodes."""
     model = model_of(NODES, {"x": (400, 24)}, ["y"], WEIGHTS)
