@@ -140,6 +140,7 @@ def count_move_steps(
 def guess_switches(
     sources: Sequence[_Places], results: Sequence[_Places], shape: Sequence[int], facts: _Facts
 ) -> list[list[int]]: ...
+
 @final
 class ChoiceSearch:
     def __new__(

@@ -54,7 +54,7 @@ class Function(Protocol):
 
 
 def _values(given: Array | Source) -> Array:
-    return given if isinstance(given, np.ndarray) else given.values()
+    return np.asarray(given) if isinstance(given, np.ndarray | np.generic) else given.values()
 
 
 def _zeros(type: TensorType) -> Array:
@@ -187,7 +187,7 @@ class DeviceFunction:
         with trace.span("place inputs"):
             for port in self.app.inputs:
                 given = inputs[port.key]
-                place = None if isinstance(given, np.ndarray) else given.place
+                place = None if isinstance(given, np.ndarray | np.generic) else given.place
                 own = self._own(port.value)
                 if place is not None and own is not None and place.like(own):
                     bound[port.value] = place

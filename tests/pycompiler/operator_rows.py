@@ -61,13 +61,14 @@ class Sample:
     def given(self) -> dict[str, Array]:
         """The operands that a call gives."""
         named = self.operands.items()
-        return {n: a for n, a in named if a is not None and n not in self.fixed}
+        # A function of NumPy gives a scalar for an array without axes.
+        return {n: np.asarray(a) for n, a in named if a is not None and n not in self.fixed}
 
     @property
     def constants(self) -> dict[str, Array]:
         """The operands that are constants of the model."""
         named = self.operands.items()
-        return {n: a for n, a in named if a is not None and n in self.fixed}
+        return {n: np.asarray(a) for n, a in named if a is not None and n in self.fixed}
 
     def wanted(self) -> tuple[Array, ...]:
         """Return PyTorch's results, in double precision."""
@@ -79,7 +80,6 @@ class Sample:
 def precise(array: Array) -> Tensor:
     """Return a tensor of doubles, or of integers that PyTorch computes with."""
     wide = {"f": np.float64, "u": np.int64}.get(array.dtype.kind, array.dtype)
-    # A function of NumPy gives a scalar for an array without axes.
     return torch.from_numpy(np.asarray(array, wide))
 
 

@@ -136,7 +136,7 @@ def _spreads(
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
         rules += [SpreadRule(columns=count) for count in (1, 2, 4) if count < blocks]
-        rules += _columns_on_l2bs(roles, blocks, target)
+        rules += _columns_on_l2bs(node, graph, target, roles, blocks)
     any_fits = False
     for tried in (rules, _shared_units(target)):
         for near in (*kept, None):
@@ -153,13 +153,19 @@ def _spreads(
             break
 
 
-def _columns_on_l2bs(roles: Roles, blocks: int, target: Target) -> list[SpreadRule]:
-    """Return rules by which the columns of a convolution of few pixels take L2Bs before MABs.
+def _columns_on_l2bs(
+    node: MNNode, graph: MNGraph, target: Target, roles: Roles, blocks: int
+) -> list[SpreadRule]:
+    """Return rules by which the columns of a convolution take L2Bs before MABs.
 
-    If all pixels find room within an L2B, each L2B would read the whole matrix for them.
+    If all pixels find room within an L2B, each L2B would read the whole matrix for them. A small
+    one comes faster than the results of a layer cross L2Bs.
     """
     pixels = roles.m * prod(roles.batch)
-    if pixels > target.counts["l1b"] * target.counts["mab"]:
+    elements = prod(graph.values[node.inputs[1]].shape)
+    if pixels > target.counts["l1b"] * target.counts["mab"] or not _large(
+        _words(node, graph, elements, target), target
+    ):
         return []
     sizes = [digit.size for digit in reversed(primes(target.level_range[Level.L2B.value]))]
     l2bs = {count: prod(sizes[:count]) for count in range(1, len(sizes) + 1)}
@@ -186,16 +192,24 @@ def _divided(node: MNNode, graph: MNGraph, target: Target) -> Iterator[int]:
 
     All of them bring each column once to an L2B; fewer make the matrix just small enough for LM1.
     """
-    value = graph.values[node.inputs[1]]
-    units = target.counts["mab"] * target.counts["pe"]
-    words = prod(value.shape[-2:]) // (units * value.dtype.words_per_long)
-    if _LARGE * words < target.words("lm1"):
+    words = _words(node, graph, prod(graph.values[node.inputs[1]].shape[-2:]), target)
+    if not _large(words, target):
         return
     digits = len(primes(target.level_range[Level.L1B.value]))
     for count in range(1, digits):
         if words >> count - 1 > _PART * target.words("lm1") >= words >> count:
             yield count
     yield digits
+
+
+def _words(node: MNNode, graph: MNGraph, elements: int, target: Target) -> int:
+    """Return the long words of elements of the matrix in a PE, if an L1B has all of them."""
+    units = target.counts["mab"] * target.counts["pe"]
+    return elements // (units * graph.values[node.inputs[1]].dtype.words_per_long)
+
+
+def _large(words: int, target: Target) -> bool:
+    return _LARGE * words >= target.words("lm1")
 
 
 def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:

@@ -18,7 +18,7 @@ ERROR = {"float": 1e-5, "mixed": 0.01}
 #: Inputs and weights whose weights dominate.
 CASES = {
     "as in a last stage": ((1, 96, 4, 4), (160, 96, 3, 3)),
-    "odd": ((2, 64, 3, 5), (80, 64, 3, 3)),
+    "odd": ((2, 128, 3, 5), (160, 128, 3, 3)),
 }
 
 
