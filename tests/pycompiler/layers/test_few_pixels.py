@@ -15,10 +15,11 @@ from pycompiler.pfvm.session import HostSession
 
 #: The largest error, over the largest result.
 ERROR = {"float": 1e-5, "mixed": 0.01}
-#: Inputs and weights whose weights dominate.
+#: Inputs and large weights, and how often all DRAMs together may read the weights. They have four
+#: copies if no group has a part of its own.
 CASES = {
-    "as in a last stage": ((1, 96, 4, 4), (160, 96, 3, 3)),
-    "odd": ((2, 128, 3, 5), (160, 128, 3, 3)),
+    "as in a last stage": ((1, 96, 4, 4), (160, 96, 3, 3), 2.2),
+    "odd": ((2, 128, 3, 5), (160, 128, 3, 3), 3.5),
 }
 
 
@@ -40,13 +41,12 @@ def check(mode: str, pixels: tuple[int, ...], weights: tuple[int, ...], seed: in
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_l2b_reads_its_columns(case: str) -> None:
-    pixels, weights = CASES[case]
+    pixels, weights, most = CASES[case]
     report = check("mixed", pixels, weights, 1)
     rows = [row for row in report["nodes"] if row["op"] == "MNCoreDownload"]
     (layout,) = (parse_layout(row["layout"]) for row in rows if row["shape"][0] == weights[0])
     assert Level.L2B in {digit.level for digit in layout.axes[0]}
-    # All L2Bs of all groups read four times as much; the rest is padding and pixels.
-    assert report["dram_words"]["read"] <= 2.2 * np.prod(weights) / 4
+    assert report["dram_words"]["read"] <= most * np.prod(weights) / 4
 
 
 @pytest.mark.parametrize("seed", range(2))
