@@ -23,11 +23,11 @@ Shape = tuple[int, ...]
 MOST_RUNS = 1 << 10
 
 
-def fits_no_slice(write: Writer, shape: Sequence[int], axis: int) -> bool:
-    """Whether LM does not hold a value, nor slices of it that have an axis whole."""
+def fits_no_slice(write: Writer, shape: Sequence[int], *axes: int) -> bool:
+    """Whether LM does not hold a value, nor slices of it that have some axes whole."""
     if not write.row_step or write.has_room(shape):
         return False
-    others = prod(max(1, -(-size // 2)) for at, size in enumerate(shape) if at != axis)
+    others = prod(max(1, -(-size // 2)) for at, size in enumerate(shape) if at not in axes)
     return not write.is_slice(prod(shape) // others)
 
 
@@ -152,14 +152,6 @@ def pick(write: Writer, value: str, shape: Sequence[int], axis: int, places: Arr
     last = len(_rows(shape, axis)) - 1
     value = write.in_dram("Gather", value, write.constant(index, "index"), axis=last)
     return _viewed(write, value, _rows(goal, axis), goal)
-
-
-def resliced(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
-    """Append the value itself, which may have other slices, as rows from ``axis`` on."""
-    rows_of = _rows(shape, axis)
-    value = _viewed(write, value, shape, rows_of)
-    value = write.in_dram("Reshape", value, write.ints(rows_of))
-    return _viewed(write, value, rows_of, shape)
 
 
 def tile(write: Writer, value: str, shape: Sequence[int], axis: int, times: int) -> str:

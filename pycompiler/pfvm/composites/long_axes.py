@@ -44,7 +44,8 @@ def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range)
     if chosen == range(size):
         return False
     if in_dram.fits_no_slice(write, shape, axis):
-        return True
+        # Rows that are turned around need slices of two kinds one behind the other.
+        return chosen.step > 0
     if not write.has_room(shape):
         return False
     ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
@@ -79,8 +80,6 @@ def _reversed(write: Writer, value: str, shape: Sequence[int], axis: int) -> str
     value = pad(write, value, shape, axis, rows * columns - size, 0)
     wide = [*shape[:axis], rows, columns, *shape[axis + 1 :]]
     value = _reversed(write, write.reshape(value, wide), wide, axis)
-    if in_dram.fits_no_slice(write, shape, axis):
-        value = in_dram.resliced(write, value, wide, axis + 1)
     value = write.pick(value, axis + 1, np.arange(columns)[::-1])
     value = write.reshape(value, (*shape[:axis], rows * columns, *shape[axis + 1 :]))
     return write.cut(value, [axis], [0], [size])

@@ -72,10 +72,11 @@ def strided_slice(write: Writer) -> bool:
     value, rank = write.node.input[0], len(shape)
     given = list(range(len(starts))) if axes is None else axes
     cuts = list(zip(given, starts, ends, steps, strict=True))
-    sizes = [
-        shape[axis] for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
+    changed = [
+        axis % rank for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
     ]
-    apart_in_dram = len(sizes) > 1 and write.row_step > 0 and not write.has_room(shape)
+    sizes = [shape[axis] for axis in changed]
+    apart_in_dram = len(sizes) > 1 and in_dram.fits_no_slice(write, shape, *changed)
     found = len(sizes) > 1 and (apart_in_dram or write.are_large(sizes))
     for axis, start, end, step in cuts:
         axis, size = axis % rank, shape[axis]
@@ -171,7 +172,7 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
         return False
     longest = prod(sum(one[1:], shape[one[0]]) for one in both)
     goal = write.types[write.node.output[0]].shape
-    apart = len(both) > 1 and write.row_step > 0 and not write.has_room(goal)
+    apart = len(both) > 1 and in_dram.fits_no_slice(write, goal, *(axis for axis, *_ in both))
     large = any(in_dram.fits_no_slice(write, goal, axis) for axis, *_ in both)
     long = long_axes.is_long(write, longest, 1) and write.has_room(goal)
     if not long and not apart and not large:
