@@ -88,18 +88,19 @@ class LayoutPlans:
             for step in kept:
                 with report.running(step.name) as row:
                     row |= {**_counts(step.graph), "kept": True}
-                self._told(step, report)
+                _tell(step, report)
             return kept[-1].graph
         steps = []
         for step in _steps(imported, target, given, report):
-            self._told(step, report)
+            _tell(step, report)
             steps.append(step)
         self._kept[key] = tuple(steps)
         return steps[-1].graph
 
-    def _told(self, step: _Step, report: Report) -> None:
-        report.files[f"{DUMPS}{step.name}.txt"] = step.dump
-        step.record(report)
+
+def _tell(step: _Step, report: Report) -> None:
+    report.files[f"{DUMPS}{step.name}.txt"] = step.dump
+    step.record(report)
 
 
 #: How many passes there are.

@@ -13,6 +13,7 @@ from ..data_movement import MOVED
 from ..fragment import Fragment
 from ..split_concat import RECUT
 from .code import recut_lines
+from .pieces import RUNS
 from .plain import plain_layout
 
 _MOST_INPUTS = 1 << 10
@@ -28,7 +29,7 @@ class Recut(UntiedAxes):
     op = RECUT
     dtypes = frozenset(dtype for dtype in MOVED if dtype.bits in (32, 64))
     error = MOVE
-    attributes = frozenset({"runs"})
+    attributes = frozenset({RUNS})
     anchored = True
     in_dram = frozenset(range(_MOST_INPUTS))
 

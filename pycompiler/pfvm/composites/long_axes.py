@@ -106,7 +106,8 @@ def concat(write: Writer) -> bool:
     axis = int(write.attribute("axis", 0)) % len(shape)
     shapes = [write.types[name].shape for name in write.node.input]
     ends = list(accumulate(one[axis] for one in shapes))
-    if in_dram.fits_no_slice(write, shape, axis):
+    few = len(shapes) <= in_dram.MOST_RUNS
+    if few and in_dram.fits_no_slice(write, shape, axis):
         named = list(zip(write.node.input, shapes, strict=True))
         parts = [(name, own) for name, own in named if prod(own)]
         write.op("Identity", in_dram.concat(write, parts, axis), result=write.node.output[0])

@@ -1,0 +1,39 @@
+"""The imported node that goes to the host when a planned one finds no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from pycompiler.errors import NoRoomError, error
+from pycompiler.graph.graph import MNGraph, MNNode, Side
+from pycompiler.planners.no_room import on_the_host
+
+NAMES = ("n0_Slice", "n0_Slice.Reshape.1", "n1_Relu")
+
+
+def problem_of(*nodes: str) -> NoRoomError:
+    facts = {"value": "v", "share": 600, "memory": "lm0", "capacity": 512, "shape": "(3)"}
+    found = error("P0301", **facts, node=nodes[0], nodes=nodes)
+    assert isinstance(found, NoRoomError)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "chosen"),
+    [
+        (("n1_Relu",), "n1_Relu"),
+        (("n0_Slice.Reshape.1.switch.y.Concat.own__1",), "n0_Slice.Reshape.1"),
+        (("n0_Slice.switch.y",), "n0_Slice"),
+        (("n1_ReluLike", "n1_Relu"), "n1_Relu"),
+        (("n1_ReluLike",), None),
+    ],
+)
+def test_the_imported_node(nodes: tuple[str, ...], chosen: str | None) -> None:
+    """Names of switches and slices go on behind the name of their node, after a dot."""
+    graph = MNGraph("g", "mini", nodes=tuple(MNNode(n, "Relu", (), ()) for n in NAMES))
+    made = on_the_host(graph, problem_of(*nodes))
+    if chosen is None:
+        assert made is None
+        return
+    assert made is not None
+    assert [node.name for node in made.nodes if node.side is Side.HOST] == [chosen]
