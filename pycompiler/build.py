@@ -17,6 +17,7 @@ from .errors import PycompilerError, error, internal
 from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
+from .halves_or_singles import compile_cheapest
 from .machine import Target
 from .options import ANNEALED, OFF, Options, parse_options, with_preset
 from .pfvm.lower import lower
@@ -26,7 +27,6 @@ from .pfvm.prepare import prepare, static_types
 from .pfvm.random_numbers import with_random_numbers
 from .pfvm.registered import registered, updates
 from .pfvm.well_formed import check_model
-from .pipeline import compile_onnx
 from .presets.read import environment_facts
 from .report.codegen_dir import (
     LOG_JSON,
@@ -207,7 +207,7 @@ def _artifacts(
     if options.tune != OFF:
         made = _tuned(model, target, options, report, asked)
     if made is None:
-        compiled = compile_onnx(model, target, options, report, known)
+        compiled = compile_cheapest(model, target, options, report, known)
         made = Artifacts(compiled.app, compiled.vsm, compiled.files)
     # An interrupted search is no result that others should get.
     if cache is not None and report.data["tuning"].get("stopped") != INTERRUPTED:

@@ -179,6 +179,12 @@ class Options:
         _one_of("auto", *PRECISIONS),
         "one precision for all matrix products; `auto` follows `float_dtype`",
     )
+    compare_float: bool = option(
+        True,
+        _FLAG,
+        "compile a small model in `float` too if `mixed` is asked for, and take the program with "
+        "fewer cycles",
+    )
     fuse_elementwise: bool = option(
         True,
         _FLAG,

@@ -14,9 +14,9 @@ from ..app.writer import write_app
 from ..build import load_model
 from ..errors import PycompilerError, error
 from ..files import write_file
+from ..halves_or_singles import compile_cheapest
 from ..machine import Target
 from ..options import parse_options
-from ..pipeline import compile_onnx
 from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
 from ..report.report import Report
@@ -96,7 +96,7 @@ class _Compiler:
             report = Report(self.target.name, self.options)
             model = self.source.part(numbers, "piece")
             try:
-                made = compile_onnx(model, self.target, self.parsed, report)
+                made = compile_cheapest(model, self.target, self.parsed, report)
                 self._made[numbers] = made.app
             except PycompilerError as problem:
                 self._made[numbers] = problem

@@ -12,8 +12,8 @@ import onnx
 
 from ..errors import PycompilerError
 from ..executors import Workers
+from ..halves_or_singles import compile_cheapest
 from ..options import Options
-from ..pipeline import compile_onnx
 from ..report.report import Report
 from .values import Point, load_point
 
@@ -30,7 +30,7 @@ def measure(model: bytes, text: str, options: Options) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             try:
                 target = load_point(text, Path(folder))
-                compile_onnx(onnx.load_from_string(model), target, options, report)
+                compile_cheapest(onnx.load_from_string(model), target, options, report)
             except PycompilerError as problem:
                 reason = problem.fields.get("reason", problem.message)
                 return {"status": f"{problem.code}: {reason}"}

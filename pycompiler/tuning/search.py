@@ -19,10 +19,10 @@ import onnx
 from ..app.model import App
 from ..errors import PycompilerError
 from ..executors import TIME, Workers
+from ..halves_or_singles import compile_cheapest
 from ..layout_passes import LayoutPlans
 from ..machine import load_target
 from ..options import ALL, Options
-from ..pipeline import compile_onnx
 from ..report.report import Report
 from .candidates import Candidate, Candidates
 
@@ -56,7 +56,7 @@ def try_options(model: bytes, machine: str, device: str, options: Options) -> Tr
         warnings.simplefilter("ignore")
         try:
             loaded = onnx.load_from_string(model)
-            made = compile_onnx(loaded, target, options, report, plans=plans)
+            made = compile_cheapest(loaded, target, options, report, plans=plans)
         except PycompilerError as problem:
             return f"{problem.code}: {problem.message}"
     return Tried(made.app, made.vsm, dict(made.files), report.data)

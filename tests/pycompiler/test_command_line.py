@@ -238,7 +238,7 @@ def test_our_bugs_exit_with_3(command: Command, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("pycompiler.build.compile_onnx", broken)
+    monkeypatch.setattr("pycompiler.build.compile_cheapest", broken)
     assert command("compile", "model.onnx", "-o", "out") == 3
     assert command.err.startswith("error[P0901]: internal error: ZeroDivisionError: oops")
     monkeypatch.setenv(TRACEBACK_VARIABLE, "1")

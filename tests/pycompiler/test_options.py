@@ -28,6 +28,7 @@ def key(found: Options) -> str:
 OTHER: dict[str, Any] = {
     "float_dtype": "mixed",
     "gemm_precision": "half",
+    "compare_float": False,
     "fuse_elementwise": False,
     "strict": True,
     "scheduler": "always_from_dram",
