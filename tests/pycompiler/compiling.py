@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from pycompiler.layout_passes import LayoutPlans
 from pycompiler.machine import load_target
 from pycompiler.mlsdk import Context, MNDevice
 from pycompiler.options import parse_options
@@ -62,11 +63,15 @@ def model_of(
 
 
 def compiled(
-    model: onnx.ModelProto, machine: str = "mini", **options: Any
+    model: onnx.ModelProto,
+    machine: str = "mini",
+    plans: LayoutPlans | None = None,
+    **options: Any,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Return the compiled model and its report."""
+    """Return the compiled model and its report; ``plans`` are those of earlier compiles of it."""
     report = Report(machine, options)
-    result = compile_onnx(model, load_target(machine), parse_options(options), report)
+    target, checked = load_target(machine), parse_options(options)
+    result = compile_onnx(model, target, checked, report, plans=plans)
     return result, report.data
 
 

@@ -19,6 +19,7 @@ from random_models import random_model
 
 from pycompiler.emit.segments import EMITS
 from pycompiler.frontend.export import export
+from pycompiler.layout_passes import LayoutPlans
 from pycompiler.models.catalogue import CATALOGUE, Entry
 from pycompiler.models.libraries import build_model
 from pycompiler.models.names import LIBRARIES
@@ -52,8 +53,9 @@ def check(
 ) -> None:
     executors = options.pop("executors")
     wanted: dict[str, np.ndarray] = {}
+    plans = LayoutPlans()  # what differs here comes behind the layouts
     for more in combinations(executors):
-        made, _ = compiled(model, machine, **options, **more)
+        made, _ = compiled(model, machine, plans, **options, **more)
         found = run(made, inputs, machine)
         wanted = wanted or found
         assert found.keys() == wanted.keys()
