@@ -24,6 +24,8 @@ from .layout_passes import LayoutPlans
 from .machine import Target
 from .options import Options
 from .pipeline import Compiled, compile_onnx
+from .planners.dtype import product_precisions
+from .report.bound import bodies, bound_of
 from .report.report import Report
 from .simulation.store import Outcomes
 
@@ -34,8 +36,10 @@ _BRING = (SWITCH, COPY, DOWNLOAD, NARROW, TILES, *VIEWS)
 
 #: The shares of a program that singles may save.
 _MOVES = ("switches", "transfers", "waits")
-#: What products of singles take more than products of halves, in times of the latter.
+#: guess: what products of singles take more than products of halves, in times of the latter
 _MORE = 2
+#: guess: programs in singles take so many times their bound; no model took less and won
+_OVER_BOUND = 6
 
 
 def compile_cheapest(
@@ -53,7 +57,7 @@ def compile_cheapest(
     """
     plans = LayoutPlans() if plans is None else plans
     made = compile_onnx(model, target, options, report, known, plans)
-    if not _may_cost_less(made.graph, options, report):
+    if not _may_cost_less(model, made.graph, target, options, report):
         return made
     other = Report(report.data["device"], {})
     singles = replace(options, float_dtype=FLOAT)
@@ -78,12 +82,14 @@ def compile_cheapest(
     return found
 
 
-def _may_cost_less(graph: MNGraph, options: Options, report: Report) -> bool:
+def _may_cost_less(
+    model: onnx.ModelProto, graph: MNGraph, target: Target, options: Options, report: Report
+) -> bool:
     """Whether a program in halves is worth a comparison with one in singles.
 
     It is not if nodes store halves for others, which is where halves save most. Nor is it if the
-    program spends little time on moving data: that is what singles may save, and their products
-    take about three times as long.
+    program spends little time on moving data, which is what singles may save, or if it comes near
+    the bound of singles.
     """
     follows = options.float_dtype == MIXED and options.gemm_precision == "auto"
     if not follows or not options.compare_float:
@@ -96,4 +102,9 @@ def _may_cost_less(graph: MNGraph, options: Options, report: Report) -> bool:
     )
     shares = report.data["cycle_shares"]
     moves = sum(shares.get(kind, 0.0) for kind in _MOVES)
-    return bool(halves) and not stored and moves > _MORE * shares.get("products", 0.0)
+    if not halves or stored or moves <= _MORE * shares.get("products", 0.0):
+        return False
+    if bodies(model) is not None:
+        return False
+    bound = bound_of(model, target, product_precisions(FLOAT, options.gemm_precision)).cycles
+    return _OVER_BOUND * bound <= int(report.data["cycles"])

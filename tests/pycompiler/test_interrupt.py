@@ -87,7 +87,11 @@ def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
     def stop(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    done = {None: ["export"], "optimise": ["export", "pfvm"], "compile_cheapest": ["export", "pfvm"]}
+    done = {
+        None: ["export"],
+        "optimise": ["export", "pfvm"],
+        "compile_cheapest": ["export", "pfvm"],
+    }
     done["write_folder"] = []
     for place in (None, "optimise", "compile_cheapest", "write_folder"):
         with pytest.MonkeyPatch.context() as patch:
