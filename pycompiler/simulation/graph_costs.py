@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..graph.graph import Location, MNGraph, MNNode, Side
+from ..emit.fragment_cache import renamed
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side
 from ..layers.base import with_way
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
@@ -152,24 +153,42 @@ def with_own_ways(graph: MNGraph) -> MNGraph:
 
 
 def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:
-    """Yield names of nodes or values, the move of a value or nothing, and the task."""
+    """Yield names of nodes or values, the move of a value or nothing, and the task.
+
+    Nodes that are alike but for names have the same tasks, and so do values.
+    """
     values: dict[str, None] = {}
+    known: dict[Hashable, list[Task]] = {}
     for node in graph.nodes:
         if node.side is Side.HOST or node.op in IN_DRAM:
             continue
-        for setting in settings_of(node, graph, target, mode):
-            there = placed(node, graph, setting)
-            yield node.name, "", task_of(node, there, setting, target.name, target.digest)
+        alone, own_values, _ = renamed(node, graph)
+        key = alone, tuple(own_values.values())
+        if key not in known:
+            only = MNGraph("", target.name, nodes=(alone,), values=own_values)
+            known[key] = [
+                task_of(alone, placed(alone, only, one), one, target.name, target.digest)
+                for one in settings_of(alone, only, target, mode)
+            ]
+        for task in known[key]:
+            yield node.name, "", task
         own = own_setting(node, graph)
         named = zip(dict.fromkeys(name for name in node.inputs if name), own.inputs, strict=True)
         values.update((name, None) for name, bank in named if bank is not Location.DRAM)
         values.update(dict.fromkeys(node.outputs))
     for name in values:
-        value = graph.values[name]
-        for op, setting in _MOVES.items():
-            source, result = replace(value, name=_SOURCE), replace(value, name=_RESULT)
-            node = MNNode(op, op, (_SOURCE,), (_RESULT,))
-            alone = MNGraph(
-                "", target.name, nodes=(node,), values={_SOURCE: source, _RESULT: result}
-            )
-            yield name, op, task_of(node, alone, setting, target.name, target.digest)
+        value = replace(
+            graph.values[name], name="", location=Location.UNDECIDED, addr=None, gene=("", "")
+        )
+        if value not in known:
+            known[value] = [_move(op, value, target) for op in _MOVES]
+        for op, task in zip(_MOVES, known[value], strict=True):
+            yield name, op, task
+
+
+def _move(op: str, value: MNValue, target: Target) -> Task:
+    """Return the task of a download, an upload or a copy of a value."""
+    source, result = replace(value, name=_SOURCE), replace(value, name=_RESULT)
+    node = MNNode(op, op, (_SOURCE,), (_RESULT,))
+    alone = MNGraph("", target.name, nodes=(node,), values={_SOURCE: source, _RESULT: result})
+    return task_of(node, alone, _MOVES[op], target.name, target.digest)

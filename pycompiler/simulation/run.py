@@ -88,9 +88,10 @@ def _answers(
 ) -> Iterator[tuple[Task, Any, str]]:
     """Yield each task with the answer of its worker, or with the reason why there is none.
 
-    If no task ends within the time of one, those that are out are given up.
+    Tasks with many words come first: then no worker is left with a long one at the end. If no task
+    ends within the time of one, those that are out are given up.
     """
-    waiting = list(reversed(tasks))
+    waiting = sorted(tasks, key=_words)
     out: dict[Future[Any], Task] = {}
     while waiting or out:
         while waiting and len(out) < _AHEAD:
@@ -111,6 +112,10 @@ def _answers(
             task = out.pop(future)
             failure = RuntimeError("cancelled") if future.cancelled() else future.exception()
             yield task, None if failure else future.result(), _named(failure)
+
+
+def _words(task: Task) -> int:
+    return sum(value.num_lw or 0 for value in task.values)
 
 
 def _named(failure: BaseException | None) -> str:
