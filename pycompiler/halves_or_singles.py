@@ -25,7 +25,7 @@ from .machine import Target
 from .options import Options
 from .pipeline import Compiled, compile_onnx
 from .planners.dtype import product_precisions
-from .report.bound import bodies, bound_of
+from .report.bound import bodies, bound_of, record_bound
 from .report.report import Report
 from .simulation.store import Outcomes
 
@@ -73,8 +73,12 @@ def compile_cheapest(
     hosted = [len(one.data["host_fallback"]) for one in (report, other)]
     if hosted[1] > hosted[0] or cycles[FLOAT] >= cycles[MIXED]:
         return made
+    row["taken"] = True
     report.take(other.data)
     report.files |= other.files
+    # The bound stays that of what was asked for.
+    precisions = product_precisions(MIXED, options.gemm_precision, options.overrides)
+    record_bound(report, model, target, precisions)
     report.note(
         f"`{MIXED}` takes {cycles[MIXED]} cycles and `{FLOAT}` {cycles[FLOAT]}: the program "
         f"computes in `{FLOAT}` (with the option `compare_float=False` it would not)"
@@ -106,5 +110,7 @@ def _may_cost_less(
         return False
     if bodies(model) is not None:
         return False
-    bound = bound_of(model, target, product_precisions(FLOAT, options.gemm_precision)).cycles
+    bound = bound_of(
+        model, target, product_precisions(FLOAT, options.gemm_precision, options.overrides)
+    ).cycles
     return _OVER_BOUND * bound <= int(report.data["cycles"])

@@ -69,7 +69,12 @@ def totals(facts: Mapping[str, Any]) -> str:
 
 def closing_lines(facts: Mapping[str, Any], more: str = "") -> list[str]:
     """Return what stands below the table: totals with ``more`` behind them, and the costs."""
-    return [totals(facts) + more, *cost_lines(facts)]
+    lines = [totals(facts) + more]
+    for row in facts.get("passes", ()):
+        if row.get("taken"):
+            cycles = row["cycles"]["mixed"]
+            lines.append(f"computed in `{row['pass']}`: `mixed` would take {cycles} cycles")
+    return lines + cost_lines(facts)
 
 
 def cost_lines(facts: Mapping[str, Any]) -> list[str]:

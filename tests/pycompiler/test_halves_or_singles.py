@@ -16,6 +16,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled
 from pycompiler.report.report import Report
+from pycompiler.report.summary import closing_lines
 
 #: Rows, terms and columns of a product between elementwise operators, and the cheaper mode.
 CASES = [
@@ -65,6 +66,11 @@ def test_the_cheaper_mode_is_taken(sizes: tuple[int, int, int], cheaper: str) ->
     assert report.data["cycles"] == cycles[cheaper]
     assert bool(_halves(made)) == (cheaper == "mixed")
     assert bool(report.data["notes"]) == (cheaper == "float")
+    assert any("`mixed` would take" in one for one in closing_lines(report.data)) == (
+        cheaper == "float"
+    )
+    asked = _compiled(model, float_dtype="mixed", compare_float=False)[1].data["bound"]
+    assert report.data["bound"]["cycles"] == asked["cycles"]
 
     x = np.random.default_rng(1).standard_normal(sizes[:2]).astype(np.float32)
     exponentials = np.exp(np.tanh(np.tanh(x) @ numpy_helper.to_array(model.graph.initializer[0])))
