@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import torch
+from typing import TYPE_CHECKING
 
 from ..errors import error
-from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.graph import TensorType
 from .dram import DramTensor
 from .executable import Function
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class IOSpec:
 
 def specs_of(function: Function, types: Mapping[str, TensorType]) -> dict[str, IOSpec]:
     """Return the specs of ``types``, which are the inputs or the outputs of ``function``."""
+    from ..frontend.torch_dtypes import TORCH_DTYPES  # slow: imports torch
+
     specs: dict[str, IOSpec] = {}
     for key, type in types.items():
         place = function.place(key, output=types is function.outputs)
@@ -61,6 +64,8 @@ def wanted_layouts(constraints: Mapping[str, IOSpec]) -> dict[str, str]:
 
 def check_constraints(constraints: Mapping[str, IOSpec], function: Function) -> None:
     """Raise P0705 unless all inputs and outputs named in ``constraints`` match their specs."""
+    if not constraints:
+        return
     inputs = specs_of(function, function.inputs)
     outputs = specs_of(function, function.outputs)
     for name, wanted in constraints.items():
@@ -81,4 +86,6 @@ def _lies(spec: IOSpec) -> str:
 
 
 def _shown(spec: IOSpec) -> str:
+    from ..frontend.torch_dtypes import dtype_name  # slow: imports torch
+
     return f"{dtype_name(spec.dtype)} {spec.shape}"

@@ -76,6 +76,23 @@ def test_compile_run_dump(command: Command, device: str) -> None:
         assert "fvmul" in command.out
 
 
+def test_models_in_onnx_need_no_torch(command: Command) -> None:
+    """Torch takes longer to load than all else together."""
+    np.savez("in.npz", **random_inputs({"x": (6, 5), "y": (5,)}, 4))
+    code = """
+import sys
+sys.modules["torch"] = None  # an import raises
+import pycompiler.command as command
+for line in ("compile model.onnx -o out --device emu2:mini", "run out -i in.npz", "dump out"):
+    sys.argv[1:] = line.split()
+    try:
+        command.main()
+    except SystemExit as end:
+        assert not end.code, line
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
 def test_options(command: Command) -> None:
     assert command("compile", "model.onnx", "-o", "out", "-O", "strict=true") == 0
     assert json.loads(Path("out/report.json").read_text())["options"] == {"strict": True}
