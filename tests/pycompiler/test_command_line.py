@@ -83,8 +83,8 @@ def test_models_in_onnx_need_no_torch(command: Command) -> None:
 import sys
 sys.modules["torch"] = None  # an import raises
 import pycompiler.command as command
-for line in ("compile model.onnx -o out --device emu2:mini", "run out -i in.npz --device emu2:mini")::
-    sys.argv[1:] = line.split()
+for line in ("compile model.onnx -o out", "run out -i in.npz"):
+    sys.argv[1:] = [*line.split(), "--device", "emu2:mini"]
     try:
         command.main()
     except SystemExit as end:
