@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
+from ...graph.runs import RUNS
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
@@ -13,7 +14,6 @@ from ..data_movement import MOVED
 from ..fragment import Fragment
 from ..split_concat import RECUT
 from .code import recut_lines
-from .pieces import RUNS
 from .plain import plain_layout
 
 _MOST_INPUTS = 1 << 10

@@ -52,7 +52,7 @@ def _below(dtype: MNDtype, target: Target) -> list[Part]:
 
 
 def plain_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
-    """Return the plain layout of rows: of shape (elements,) or (rows, elements)."""
+    """Return the plain layout of rows, which are the last axis; all other axes lie in Addr."""
     length, l2bs = shape[-1], target.level_range["L2B"]
     own = _below(dtype, target)
     lo = prod(part.size for part in own)
@@ -62,9 +62,10 @@ def plain_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layo
     if l2bs > 1:
         own.append(Part(lo * addresses, l2bs, Level.L2B, 1))
     placed = {len(shape) - 1: own}
-    if len(shape) == 2:
-        rows = shape[0]
-        placed[0] = [Part(1, rows, Level.ADDR, addresses)] if rows > 1 else []
+    for axis in range(len(shape) - 2, -1, -1):
+        size = shape[axis]
+        placed[axis] = [Part(1, size, Level.ADDR, addresses)] if size > 1 else []
+        addresses *= size
     made = built(shape, placed, _EVERYWHERE, dtype, target)
     assert made is not None, f"no plain layout of {shape}"
     return made
@@ -76,12 +77,14 @@ def units_in_dram(value: MNValue, target: Target) -> tuple[IntArray, IntArray]:
     The value has a plain layout, with slices in front of it.
     """
     layout = layout_of(value)
-    rows = value.shape[0] if len(value.shape) == 2 else 1
+    front = value.shape[:-1]
+    rows = prod(front)
     unit = unit_of(value.dtype, target)
     count = -(-value.shape[-1] // unit)
     at = {level: np.zeros((rows, count), np.int64) for level in Level}
-    index = [np.arange(rows)[:, None], np.arange(count)[None, :] * unit]
-    for own, subs in zip(index[-len(layout.axes) :], layout.axes, strict=True):
+    index = [found.reshape(rows, 1) for found in np.indices(front)]
+    index.append(np.arange(count)[None, :] * unit)
+    for own, subs in zip(index, layout.axes, strict=True):
         rest = own
         for number, sub in enumerate(reversed(subs)):
             last = number == len(subs) - 1

@@ -42,7 +42,7 @@ def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> bool:
     goal = write.types[write.node.output[0]].shape
     value, shape = write.node.input[0], list(write.type(0).shape)
     wanted = [axis for axis, times in enumerate(repeats) if times > 1]
-    if not prod(goal) or not any(in_dram.fits_no_slice(write, goal, axis) for axis in wanted):
+    if not prod(goal) or not in_dram.fits_no_slice(write, goal, *wanted):
         return False
     if prod(shape[: max(wanted)]) * prod(repeats) > in_dram.MOST_RUNS:
         return False
@@ -173,7 +173,10 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
     longest = prod(sum(one[1:], shape[one[0]]) for one in both)
     goal = write.types[write.node.output[0]].shape
     apart = len(both) > 1 and in_dram.fits_no_slice(write, goal, *(axis for axis, *_ in both))
-    large = any(in_dram.fits_no_slice(write, goal, axis) for axis, *_ in both)
+    large = any(
+        long_axes.needs_dram(write, goal, axis, before, before + shape[axis])
+        for axis, before, _ in both
+    )
     long = long_axes.is_long(write, longest, 1) and write.has_room(goal)
     if not long and not apart and not large:
         return False

@@ -46,31 +46,35 @@ def marked(
 
 def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Return a model of a Reshape, a Slice, a Concat or a Gather of rows, and its inputs."""
-    rows = rng.choice([1, 1, 2, 3])
-    length = rng.choice([5, 127, 128, 129, 640, 1000, rng.randrange(2, 3000)])
-    shape = (rows, length) if rows > 1 else (length,)
-    last = len(shape) - 1
+    front = rng.choice([(), (), (2,), (3,), (9,), (2, 3), (3, 4, 2)])
+    shape = (
+        *front,
+        rng.choice([5, 127, 128, 129, 640, 1000, rng.randrange(2, 3000 // prod(front))]),
+    )
+    axis = rng.randrange(len(shape))
+    size = shape[axis]
+
+    def like(length: int) -> Shape:
+        return (*shape[:axis], length, *shape[axis + 1 :])
+
     shapes = {"x": shape}
     op = rng.choice(["Reshape", "Slice", "Concat", "Gather"])
     if op == "Reshape":
-        sizes = [d for d in range(1, 6) if prod(shape) % d == 0]
-        parts = rng.choice(sizes)
+        parts = rng.choice([d for d in range(1, 40) if prod(shape) % d == 0])
         goal = (parts, prod(shape) // parts) if parts > 1 else (prod(shape),)
         model = marked(op, shapes, goal, elem, s=list(goal))
     elif op == "Slice":
-        start = rng.randrange(length)
-        stop = rng.randrange(start + 1, length + 1)
-        result = (*shape[:-1], stop - start)
-        model = marked(op, shapes, result, elem, s=[start], e=[stop], a=[last])
+        start = rng.randrange(size)
+        stop = rng.randrange(start + 1, size + 1)
+        model = marked(op, shapes, like(stop - start), elem, s=[start], e=[stop], a=[axis])
     elif op == "Gather":
-        index = [rng.randrange(length) for _ in range(rng.randrange(1, 9))]
-        result = (*shape[:-1], len(index))
-        model = marked(op, shapes, result, elem, i=index, axis=last)
+        index = [rng.randrange(size) for _ in range(rng.randrange(1, 9))]
+        model = marked(op, shapes, like(len(index)), elem, i=index, axis=axis)
     else:
         for number in range(rng.randrange(1, 3)):
-            shapes[f"z{number}"] = (*shape[:-1], rng.randrange(1, 400))
-        total = sum(one[-1] for one in shapes.values())
-        model = marked(op, shapes, (*shape[:-1], total), elem, axis=last)
+            shapes[f"z{number}"] = like(rng.randrange(1, 400) if axis == len(shape) - 1 else 2)
+        total = sum(one[axis] for one in shapes.values())
+        model = marked(op, shapes, like(total), elem, axis=axis)
     made = np.random.default_rng(rng.randrange(1 << 30))
     inputs = {n: (made.standard_normal(s) * 1000).astype(KINDS[elem]) for n, s in shapes.items()}
     return model, inputs
@@ -80,14 +84,15 @@ def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
     """Return what numpy makes of the inputs."""
     node = model.graph.node[0]
     facts = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
     x = inputs["x"]
     if node.op_type == "Reshape":
         return x.reshape(facts["s"])
     if node.op_type == "Slice":
-        return x[..., int(facts["s"][0]) : int(facts["e"][0])]
+        return np.take(x, range(int(facts["s"][0]), int(facts["e"][0])), int(facts["a"][0]))
     if node.op_type == "Gather":
-        return x[..., facts["i"]]
-    return np.concatenate(list(inputs.values()), axis=-1)
+        return np.take(x, facts["i"], axis)
+    return np.concatenate(list(inputs.values()), axis=axis)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
