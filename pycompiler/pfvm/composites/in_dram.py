@@ -23,6 +23,8 @@ Shape = tuple[int, ...]
 MOST_RUNS = 1 << 13
 #: What a view costs that divides rows where no unit begins, beside rows of as many elements.
 _VIEW = 3.0
+#: What rows may have, with their padding, of the elements of a value that is turned around.
+_PADDED_ROWS = 4
 
 
 def fits_no_slice(write: Writer, shape: Sequence[int], *axes: int) -> bool:
@@ -113,9 +115,21 @@ def _recut(write: Writer, value: str, shape: Sequence[int], goal: Sequence[int])
 def _to_rows(write: Writer, value: str, shape: Shape, rows: Shape, given: Shape) -> str:
     """Append rows of a value; those that come from elsewhere than DRAM begin as ``given``."""
     if value in write.in_rows:
-        return _recut(write, *write.in_rows[value], rows)
+        found = _recut(write, *write.in_rows[value], rows)
+        _forget(write, value, found)
+        return found
     value = value if shape == given else write.reshape(value, given)
     return _recut(write, value, given, rows)
+
+
+def _forget(write: Writer, value: str, kept: str) -> None:
+    """Remove the view that made a value, and the rows it is a view of, if nobody reads them."""
+    maker = next((node for node in write.nodes if value in node.output), None)
+    read = {name for node in write.nodes for name in node.input}
+    if maker is None or maker.op_type != "Reshape" or value in read or value == kept:
+        return
+    write.nodes.remove(maker)
+    _forget(write, maker.input[0], kept)
 
 
 def _from_rows(write: Writer, rows: str, sizes: Shape, wanted: Shape, goal: Shape) -> str:
@@ -134,6 +148,19 @@ def reshape(write: Writer, value: str, shape: Shape, goal: Shape) -> str:
     return _from_rows(write, value, wanted, wanted, goal)
 
 
+def _boundary(write: Writer, shapes: Sequence[Shape], first: int) -> tuple[float, int]:
+    """Return the cost of the best rows of all shapes, and the axis, from ``first`` on, they have.
+
+    The cost is infinite if slices of all these rows are large.
+    """
+    best, at = inf, first
+    for place in range(first, len(shapes[0])):
+        costs = [_cost(write, one, place, one[place]) * prod(one) for one in shapes]
+        if sum(costs) < best:
+            best, at = sum(costs), place
+    return best, at
+
+
 def _copied(
     write: Writer,
     values: Sequence[tuple[str, Sequence[int]]],
@@ -148,11 +175,7 @@ def _copied(
     of such rows are large, other rows come from elsewhere and go elsewhere.
     """
     own, result = [tuple(shape) for _, shape in values], tuple(goal)
-    at, best = axis, inf
-    for place in range(axis, len(goal)):
-        costs = [_cost(write, one, place, one[place]) * prod(one) for one in (*own, result)]
-        if sum(costs) < best:
-            best, at = sum(costs), place
+    best, at = _boundary(write, [*own, result], axis)
     made: list[str] = []
     for (name, _), shape in zip(values, own, strict=True):
         rows = _rows(shape, at)
@@ -227,6 +250,57 @@ def pick(write: Writer, value: str, shape: Sequence[int], axis: int, places: Arr
         return write.in_dram("Gather", rows[0], write.constant(index, "index"), axis=at)
 
     return _copied(write, [(value, shape)], goal, axis, op)
+
+
+def turns_rows(write: Writer, shape: Sequence[int], axis: int) -> bool:
+    """Whether the elements of an axis are whole rows, or several, with little padding."""
+    cost, _ = _boundary(write, [tuple(shape)], axis + 1)
+    return cost <= _PADDED_ROWS * prod(shape)
+
+
+def turned(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
+    """Append the elements of an axis from the last to the first, by way of DRAM.
+
+    If they are rows, only rows change their places. Otherwise an axis becomes blocks: PEs turn each
+    block around, slice by slice, and then the blocks change their places.
+    """
+    assert write.target is not None
+    size, front = shape[axis], tuple(shape[:axis])
+    if turns_rows(write, shape, axis):
+        given, (_, at) = tuple(shape), _boundary(write, [tuple(shape)], axis + 1)
+        rows = _rows(given, at)
+        found = _turned_rows(write, _to_rows(write, value, given, rows, rows), axis)
+        return _from_rows(write, found, rows, rows, given)
+    inner, block = prod(shape[axis + 1 :]), 1
+    step = write.row_step
+    while block * inner % step and block * inner < _PADDED_ROWS * step and block < size:
+        block *= 2
+    most = 1 << write.rows.bit_length() - 1
+    parts = [min(block, most)] if block <= most else [block // most, most]
+    count = -(-size // block)
+    padded = (*front, count * block, *shape[axis + 1 :])
+    if padded != tuple(shape):
+        value = pad(write, value, shape, axis, (count * block - size, 0), "")
+    blocks, wide = (*front, count, block * inner), (*front, count, *parts, *shape[axis + 1 :])
+    value = _to_rows(write, value, padded, blocks, _best_rows(write, padded))
+    value = _from_rows(write, value, blocks, blocks, wide)
+    for number, part in enumerate(parts):
+        value = write.pick(value, axis + 1 + number, np.arange(part)[::-1])
+    value = _turned_rows(write, value if wide == blocks else write.reshape(value, blocks), axis)
+    rows = (*front, size * inner)
+    if padded != tuple(shape):
+        value = _recut(write, value, blocks, (*front, count * block * inner))
+        numbers = (write.ints([number]) for number in (0, size * inner, axis))
+        value = write.in_dram("Slice", value, *numbers)
+    else:
+        value = _recut(write, value, blocks, rows)
+    return _from_rows(write, value, rows, _best_rows(write, tuple(shape)), tuple(shape))
+
+
+def _turned_rows(write: Writer, rows: str, axis: int) -> str:
+    least = np.iinfo(np.int64).min
+    numbers = (write.ints([number]) for number in (-1, least, axis, -1))
+    return write.in_dram("Slice", rows, *numbers)
 
 
 def tile(write: Writer, value: str, shape: Sequence[int], axis: int, times: int) -> str:

@@ -60,22 +60,35 @@ def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range)
         return False
     ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
     if needs_dram(write, shape, axis, *ends):
-        # Rows that are turned around need slices of two kinds one behind the other.
-        return chosen.step > 0
+        return True
     if not write.has_room(shape):
         return False
     return is_long(write, size, *ends)
 
 
-def picked(write: Writer, value: str, shape: Sequence[int], axis: int, chosen: range) -> str:
-    """Append evenly spaced elements of an axis of any length, in either direction."""
+def picked(
+    write: Writer,
+    value: str,
+    shape: Sequence[int],
+    axis: int,
+    chosen: range,
+    *,
+    apart: bool = False,
+) -> str:
+    """Append evenly spaced elements of an axis of any length, in either direction.
+
+    ``apart`` says that the value has other slices for another axis.
+    """
     low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1]) + 1
     sizes = list(shape)
     if (low, high) != (0, sizes[axis]):
-        value = cut(write, value, sizes, axis, low, high)
+        way = in_dram.cut if apart else cut
+        value = way(write, value, sizes, axis, low, high)
         sizes[axis] = high - low
     if chosen.step < 0:
-        value = _reversed(write, value, sizes, axis)
+        by_rows = apart and in_dram.turns_rows(write, sizes, axis)
+        turn = in_dram.turned if by_rows else _reversed
+        value = turn(write, value, sizes, axis)
     step, count = abs(chosen.step), len(chosen)
     if step == 1:
         return value
@@ -88,6 +101,8 @@ def picked(write: Writer, value: str, shape: Sequence[int], axis: int, chosen: r
 def _reversed(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
     """Append the elements of an axis of any length from the last to the first."""
     size = shape[axis]
+    if needs_dram(write, shape, axis, 1):
+        return in_dram.turned(write, value, shape, axis)
     if not is_long(write, size, 1):
         return write.pick(value, axis, np.arange(size)[::-1])
     columns = 1 << isqrt(size).bit_length()

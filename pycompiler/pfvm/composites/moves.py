@@ -73,7 +73,7 @@ def strided_slice(write: Writer) -> bool:
     given = list(range(len(starts))) if axes is None else axes
     cuts = list(zip(given, starts, ends, steps, strict=True))
     changed = [
-        axis % rank for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
+        axis % rank for axis, *cut in cuts if range(shape[axis])[slice(*cut)] != range(shape[axis])
     ]
     sizes = [shape[axis] for axis in changed]
     apart_in_dram = len(sizes) > 1 and in_dram.fits_no_slice(write, shape, *changed)
@@ -94,8 +94,10 @@ def strided_slice(write: Writer) -> bool:
             # Slices of the result are not those of the input: the next axis may be needed whole.
             value = in_dram.cut(write, value, shape, axis, chosen.start, chosen.stop)
             shape[axis] = len(chosen)
-        elif len(chosen) and long_axes.is_long_range(write, shape, axis, chosen):
-            value = long_axes.picked(write, value, shape, axis, chosen)
+        elif len(chosen) and (
+            long_axes.is_long_range(write, shape, axis, chosen) or (step < 0 and apart_in_dram)
+        ):
+            value = long_axes.picked(write, value, shape, axis, chosen, apart=apart_in_dram)
             shape[axis], found = len(chosen), True
         elif len(chosen) < size or step < 0:
             value = write.cut(value, [axis], [start], [end], [step])

@@ -66,7 +66,12 @@ def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.
     elif op == "Slice":
         start = rng.randrange(size)
         stop = rng.randrange(start + 1, size + 1)
-        model = marked(op, shapes, like(stop - start), elem, s=[start], e=[stop], a=[axis])
+        chosen = range(start, stop)
+        if size < 10:
+            chosen = rng.choice([chosen, chosen[::-1], chosen[::2]])
+        ends = {"s": [chosen.start], "e": [chosen.stop if chosen.stop >= 0 else -99]}
+        facts = {**ends, "a": [axis], "d": [chosen.step]}
+        model = marked(op, shapes, like(len(chosen)), elem, **facts)
     elif op == "Gather":
         index = [rng.randrange(size) for _ in range(rng.randrange(1, 9))]
         model = marked(op, shapes, like(len(index)), elem, i=index, axis=axis)
@@ -89,7 +94,8 @@ def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
     if node.op_type == "Reshape":
         return x.reshape(facts["s"])
     if node.op_type == "Slice":
-        return np.take(x, range(int(facts["s"][0]), int(facts["e"][0])), int(facts["a"][0]))
+        start, stop, axis, step = (int(facts[name][0]) for name in "sead")
+        return np.take(x, range(x.shape[axis])[start:stop:step], axis)
     if node.op_type == "Gather":
         return np.take(x, facts["i"], axis)
     return np.concatenate(list(inputs.values()), axis=axis)

@@ -141,6 +141,16 @@ CASES = [
     ("Gather", {"x": (50, 900)}, (50, 4), {"axis": 1, "i": [899, 7, 8, 0]}),
     # Of 1,000 rows, most begin elsewhere in a unit than the elements that they are made of.
     ("Reshape", {"x": (101, 1000)}, (1000, 101), {"s": [1000, 101]}),
+    # PEs turn blocks around, and then the blocks change their places.
+    ("Slice", {"x": (9001, 3)}, (4500, 3), {"s": [-2], "e": [-9999], "a": [0], "d": [-2]}),
+    # Rows change their places, and PEs turn them around.
+    (
+        "Slice",
+        {"x": (161, 163)},
+        (161, 163),
+        {"s": [-1] * 2, "e": [-999] * 2, "a": [0, 1], "d": [-1] * 2},
+    ),
+    ("Slice", {"x": (25600,)}, (25600,), {"s": [-1], "e": [-99999], "a": [0], "d": [-1]}),
 ]
 
 
