@@ -86,6 +86,9 @@ def _cost(write: Writer, shape: Sequence[int], axis: int, part: int) -> float:
     if not whole and length % step:
         run = max(run, length // gcd(inner, step))
     assert write.target is not None
+    l2bs = write.target.level_range["L2B"]
+    if front and front[-1] >= l2bs:  # each L2B may have some of the rows
+        padded = -(-length // (step // l2bs)) * (step // l2bs)
     view = _VIEW * max(1.0, run / (2 * write.target.words("lm0"))) if run > 1 else 1.0
     return padded / length * view
 

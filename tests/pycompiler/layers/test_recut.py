@@ -19,6 +19,7 @@ from onnx import helper
 
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNValue, TensorType
+from pycompiler.graph.layout import Level
 from pycompiler.layers.recut.layer import RECUT
 from pycompiler.layers.recut.plain import plain_layout, unit_of, units_in_dram
 from pycompiler.machine import load_target
@@ -123,11 +124,20 @@ def test_all_l2bs_of_the_full_chip_take_part() -> None:
 
 @pytest.mark.parametrize("machine", ["mini", "what_if/odd", "mncore2"])
 @pytest.mark.parametrize("dtype", [MNDtype.FLOAT, MNDtype.LONG])
-def test_the_elements_of_a_unit_follow_each_other(machine: str, dtype: MNDtype) -> None:
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_the_elements_of_a_unit_follow_each_other(
+    machine: str, dtype: MNDtype, by_rows: bool
+) -> None:
     """Compared with the image that the host stores."""
     target = load_target(machine)
-    shape = (2, 3 * target.row_words + 11)
+    l2bs = target.level_range["L2B"]
+    # A part of every row, or some of the rows, in each L2B.
+    shape = (2, 2 * l2bs + 3, 150) if by_rows else (2, 3 * target.row_words + 11)
     layout = plain_layout(shape, dtype, target)
+    on_l2bs = [
+        axis for axis, subs in enumerate(layout.axes) if Level.L2B in {s.level for s in subs}
+    ]
+    assert on_l2bs == ([] if l2bs == 1 else [1])
     kind = TensorType("float" if dtype is MNDtype.FLOAT else "int64", shape)
     value = MNValue("x", kind, dtype=dtype, layout=layout, location=Location.DRAM)
     groups, words = units_in_dram(value, target)
@@ -135,7 +145,7 @@ def test_the_elements_of_a_unit_follow_each_other(machine: str, dtype: MNDtype) 
     unit, each = unit_of(dtype, target), dtype.words_per_long
     rng = np.random.default_rng(5)
     for element in rng.integers(0, prod(shape), 60).tolist():
-        row, place = divmod(element, shape[1])
+        row, place = divmod(element, shape[-1])
         number, within = divmod(place, unit)
         there = int(words[row, number]) + within // each
         assert image.place(element)[:2] == (int(groups[row, number]), there)
