@@ -22,6 +22,7 @@ from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
 from .planners.overrides import Overrides, check_overrides
 from .planners.parted_sums import part_sums
+from .planners.recut_chains import join_recuts
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
 from .report.codegen_dir import DUMPS
@@ -143,7 +144,7 @@ def _steps(
         )
 
     def locations(graph: MNGraph) -> MNGraph:
-        return check_room(plan_locations(graph, overrides), target)
+        return check_room(plan_locations(join_recuts(graph, overrides), overrides), target)
 
     def slices(graph: MNGraph) -> MNGraph:
         return part_sums(sliced.cut(graph), target)

@@ -1,13 +1,14 @@
-"""Reshapes, Slices and Concats of rows in DRAM become MNCoreRecut."""
+"""Reshapes, Slices, Gathers and Concats of rows in DRAM become MNCoreRecut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import onnx
 
 from ..graph.graph import MNNode, TensorType
+from ..graph.runs import RUNS, Run, followed
 from ..pfvm.composites.writer import is_in_dram
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
@@ -26,40 +27,56 @@ def recuts(
     for name, proto in protos.items():
         if not is_in_dram(proto):
             continue
-        inputs, runs = list(proto.input[:1]), list[int]()
-        goal = types[proto.output[0]].shape
-        if proto.op_type == "Reshape":
-            runs = [0, 0, 0, prod(goal)]
-        elif proto.op_type == "Slice":
-            length = types[inputs[0]].shape[-1]
-            start = int(data[proto.input[1]].reshape(-1)[0])
-            for row in range(prod(goal[:-1])):
-                runs += [0, row * length + start, row * goal[-1], goal[-1]]
-        elif proto.op_type == "Gather":
-            length = types[inputs[0]].shape[-1]
-            picked = list(_picked(data[proto.input[1]].tolist()))
-            for row in range(prod(goal[:-1])):
-                for start, to, count in picked:
-                    runs += [0, row * length + start, row * goal[-1] + to, count]
-        else:
+        inputs = list(proto.input[:1])
+        if proto.op_type == "Concat":
             inputs = list(dict.fromkeys(proto.input))
-            for row in range(prod(goal[:-1])):
-                to = row * goal[-1]
-                for own in proto.input:
-                    size = types[own].shape[-1]
-                    runs += [inputs.index(own), row * size, to, size]
-                    to += size
-        facts = (("runs", tuple(runs)),)
+        runs = tuple(number for run in followed(_runs(proto, types, data)) for number in run)
         out[name] = MNNode(
-            name, RECUT, tuple(inputs), tuple(proto.output), facts, source=source_of(proto)
+            name,
+            RECUT,
+            tuple(inputs),
+            tuple(proto.output),
+            ((RUNS, runs),),
+            source=source_of(proto),
         )
     return out
 
 
-def _picked(places: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the first place, the first element of the result and the length of each run."""
+def _runs(
+    proto: onnx.NodeProto, types: Mapping[str, TensorType], data: Mapping[str, Array]
+) -> Iterator[Run]:
+    """Yield the runs of a marked node in the order of the result."""
+    goal = types[proto.output[0]].shape
+    if proto.op_type == "Reshape":
+        yield 0, 0, 0, prod(goal)
+        return
+    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % len(goal)
+    whole = types[proto.input[0]].shape
+    parts: list[tuple[int, int, list[tuple[int, int]]]]  # input, length of its axis, stretches
+    if proto.op_type == "Slice":
+        start, stop, axis, *step = (int(data[name].reshape(-1)[0]) for name in proto.input[1:])
+        places = range(whole[axis])[slice(start, stop, *step)]
+        parts = [(0, whole[axis], list(_stretches(places)))]
+    elif proto.op_type == "Gather":
+        index = data[proto.input[1]].reshape(-1).tolist()
+        parts = [(0, whole[axis], list(_stretches(index)))]
+    else:
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(proto.input))}
+        sizes = [types[name].shape[axis] for name in proto.input]
+        own = zip(proto.input, sizes, strict=True)
+        parts = [(numbers[name], size, [(0, size)]) for name, size in own]
+    inner, to = prod(goal[axis + 1 :]), 0
+    for row in range(prod(goal[:axis])):
+        for source, size, stretches in parts:
+            for first, count in stretches:
+                yield source, (row * size + first) * inner, to, count * inner
+                to += count * inner
+
+
+def _stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first place and the length of each run of places."""
     begin = 0
     for number in range(1, len(places) + 1):
         if number == len(places) or places[number] != places[number - 1] + 1:
-            yield places[begin], begin, number - begin
+            yield places[begin], number - begin
             begin = number

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
+from ...graph.runs import RUNS
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
@@ -13,8 +14,7 @@ from ..data_movement import MOVED
 from ..fragment import Fragment
 from ..split_concat import RECUT
 from .code import recut_lines
-from .pieces import RUNS
-from .plain import plain_layout
+from .plain import plain_layout, plain_layouts
 
 _MOST_INPUTS = 1 << 10
 
@@ -54,7 +54,8 @@ class Recut(UntiedAxes):
             layout = layout_of(value).slice
             sizes = zip(layout.padded_shape, value.shape, strict=True)
             shape = tuple(min(padded, size) for padded, size in sizes)
-            if layout.axes != plain_layout(shape, value.dtype, target).axes:
+            plain = plain_layouts(shape, value.dtype, target)
+            if layout.axes not in [one.axes for one in plain]:
                 yield f"`{name}` in layout {value.layout}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:

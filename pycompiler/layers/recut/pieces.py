@@ -6,11 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...graph.graph import MNGraph, MNNode
-
-#: The attribute of a recut: four numbers for each run of elements, which are the number of the
-#: input, the first element of it, the first element of the result, and the number of elements.
-#: Elements are counted through all rows.
-RUNS = "runs"
+from ...graph.runs import RUNS, Run
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,7 @@ class Piece:
     count: int
 
 
-def runs_of(node: MNNode) -> list[tuple[int, int, int, int]]:
+def runs_of(node: MNNode) -> list[Run]:
     """Return the runs of a node."""
     numbers = dict(node.attributes)[RUNS]
     assert isinstance(numbers, tuple)

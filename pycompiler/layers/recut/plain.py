@@ -22,6 +22,8 @@ from ..default_layout import built
 from ..dram_transfer_order import Order, order_of
 from ..dram_transfer_plan import plan_transfer
 
+#: Rows go to L2Bs as a whole if that takes less than this part of the elements.
+_LESS = 7 / 8
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
 
@@ -52,19 +54,43 @@ def _below(dtype: MNDtype, target: Target) -> list[Part]:
 
 
 def plain_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
-    """Return the plain layout of rows: of shape (elements,) or (rows, elements)."""
+    """Return the plain layout of rows, which are the last axis; all other axes lie in Addr.
+
+    Each L2B has a part of every row, or some of the rows if that pads much less: MVs are then
+    shorter.
+    """
+    first, *others = plain_layouts(shape, dtype, target)
+    most = prod(first.padded_shape) * _LESS
+    return next((found for found in others if prod(found.padded_shape) < most), first)
+
+
+def plain_layouts(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> list[Layout]:
+    """Return the plain layouts: with a part of every row in each L2B, and with rows in each."""
+    found = [_plain(shape, dtype, target, by_rows=False)]
+    if len(shape) > 1 and target.level_range["L2B"] > 1:
+        found.append(_plain(shape, dtype, target, by_rows=True))
+    return found
+
+
+def _plain(shape: tuple[int, ...], dtype: MNDtype, target: Target, *, by_rows: bool) -> Layout:
     length, l2bs = shape[-1], target.level_range["L2B"]
     own = _below(dtype, target)
-    lo = prod(part.size for part in own)
-    step = target.row_words * dtype.words_per_long
-    addresses = -(-length // step) * (step // (lo * l2bs))
+    lo, step = prod(part.size for part in own), target.row_words * dtype.words_per_long
+    parts = 1 if by_rows else l2bs
+    step //= l2bs // parts
+    addresses = -(-length // step) * (step // (lo * parts))
     own.append(Part(lo, addresses, Level.ADDR, 1))
-    if l2bs > 1:
-        own.append(Part(lo * addresses, l2bs, Level.L2B, 1))
+    if parts > 1:
+        own.append(Part(lo * addresses, parts, Level.L2B, 1))
     placed = {len(shape) - 1: own}
-    if len(shape) == 2:
-        rows = shape[0]
-        placed[0] = [Part(1, rows, Level.ADDR, addresses)] if rows > 1 else []
+    for axis in range(len(shape) - 2, -1, -1):
+        size, placed[axis] = shape[axis], []
+        if by_rows and axis == len(shape) - 2:
+            size = -(-size // l2bs)
+            placed[axis].append(Part(size, l2bs, Level.L2B, 1))
+        if size > 1:
+            placed[axis].insert(0, Part(1, size, Level.ADDR, addresses))
+        addresses *= size
     made = built(shape, placed, _EVERYWHERE, dtype, target)
     assert made is not None, f"no plain layout of {shape}"
     return made
@@ -76,12 +102,14 @@ def units_in_dram(value: MNValue, target: Target) -> tuple[IntArray, IntArray]:
     The value has a plain layout, with slices in front of it.
     """
     layout = layout_of(value)
-    rows = value.shape[0] if len(value.shape) == 2 else 1
+    front = value.shape[:-1]
+    rows = prod(front)
     unit = unit_of(value.dtype, target)
     count = -(-value.shape[-1] // unit)
     at = {level: np.zeros((rows, count), np.int64) for level in Level}
-    index = [np.arange(rows)[:, None], np.arange(count)[None, :] * unit]
-    for own, subs in zip(index[-len(layout.axes) :], layout.axes, strict=True):
+    index = [found.reshape(rows, 1) for found in np.indices(front)]
+    index.append(np.arange(count)[None, :] * unit)
+    for own, subs in zip(index, layout.axes, strict=True):
         rest = own
         for number, sub in enumerate(reversed(subs)):
             last = number == len(subs) - 1

@@ -2,15 +2,15 @@
 
 A value has one set of time slices. An operator that needs an axis whole, or that cuts the index
 elsewhere, has other slices before it and behind it. Between them the value is in DRAM as rows, and
-MNCoreRecut makes other rows of them. A row is the axis that is cut into slices, with all axes
-behind it; all axes in front of it are rows side by side.
+MNCoreRecut makes other rows of them. A row has the last axes of a value as one; slices are cut
+along it, or along the axes in front of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import gcd, lcm, prod
+from math import gcd, inf, lcm, prod
 
 import numpy as np
 
@@ -20,7 +20,11 @@ from .writer import Writer
 
 Shape = tuple[int, ...]
 #: The most runs of elements that one operator moves in DRAM.
-MOST_RUNS = 1 << 10
+MOST_RUNS = 1 << 13
+#: What a view costs that divides rows where no unit begins, beside rows of as many elements.
+_VIEW = 3.0
+#: What rows may have, with their padding, of the elements of a value that is turned around.
+_PADDED_ROWS = 4
 
 
 def fits_no_slice(write: Writer, shape: Sequence[int], *axes: int) -> bool:
@@ -29,28 +33,6 @@ def fits_no_slice(write: Writer, shape: Sequence[int], *axes: int) -> bool:
         return False
     others = prod(max(1, -(-size // 2)) for at, size in enumerate(shape) if at not in axes)
     return not write.is_slice(prod(shape) // others)
-
-
-def rows(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
-    """Append rows of all elements from ``axis`` on; one row has no axis in front."""
-    return _viewed(write, value, shape, _rows(shape, axis))
-
-
-def _rows(shape: Sequence[int], axis: int) -> Shape:
-    outer, length = prod(shape[:axis]), prod(shape[axis:])
-    return (length,) if outer == 1 else (outer, length)
-
-
-def _viewed(write: Writer, value: str, shape: Sequence[int], goal: Sequence[int]) -> str:
-    return value if tuple(shape) == tuple(goal) else write.reshape(value, goal)
-
-
-def _sliced_axis(write: Writer, shape: Shape) -> int:
-    """Return the axis whose slices are small; all axes behind it fit a slice."""
-    for axis in range(len(shape)):
-        if write.is_slice(2 * prod(shape) // shape[axis]):
-            return axis
-    return len(shape) - 1
 
 
 def is_cut_alike(write: Writer, shape: Shape, goal: Shape) -> bool:
@@ -73,49 +55,167 @@ def _first(sizes: Shape, low: int, high: int) -> int:
     return 0
 
 
-def _best_rows(write: Writer, shape: Shape) -> Shape:
-    """Return the shape of the rows of a value whose slices are small and have little padding.
+# -- rows ------------------------------------------------------------------------------------------
 
-    Slices of one long row are as long as whole units, and have all elements behind the axis that is
-    cut. If no small slice has both, there are many rows, of as many elements as a divisor gives.
+
+def _rows(shape: Sequence[int], axis: int) -> Shape:
+    """Return the shape with all axes from ``axis`` on as one."""
+    return (*shape[:axis], prod(shape[axis:]))
+
+
+def _cost(write: Writer, shape: Sequence[int], axis: int, part: int) -> float:
+    """Return what rows cost that have ``part`` elements of an axis, with all axes behind it.
+
+    It is the length of the rows with their padding, times that of their view, in elements of the
+    value. Infinite if slices of these rows are large.
     """
-    axis = _sliced_axis(write, shape)
     inner, step = prod(shape[axis + 1 :]), write.row_step
-    if axis or write.is_slice(lcm(inner, step)):
-        return _rows(shape, axis)
-    divisors = [d for d in range(1, shape[0] + 1) if shape[0] % d == 0]
-    small = [d for d in divisors if write.is_slice(2 * -(-d * inner // step) * step)]
-    best = min(small, key=lambda d: (-(-d * inner // step) * step / (d * inner), -d), default=1)
-    return shape[0] // best, best * inner
+    length, joined = part * inner, lcm(inner, step)
+    padded = -(-length // step) * step
+    whole = part == shape[axis]
+    front = [size for size in (*shape[:axis], shape[axis] // part) if size > 1]
+    if prod(front) > MOST_RUNS:
+        return inf
+    if not write.has_room(shape):
+        least = min(padded, joined) if whole else padded
+        if not write.is_slice(prod(min(2, size) for size in front) * least):
+            return inf
+    run = 1
+    if inner > 1 and step % inner and inner % step:
+        run = min(length, joined) // gcd(inner, step)
+    if not whole and length % step:
+        run = max(run, length // gcd(inner, step))
+    assert write.target is not None
+    l2bs = write.target.level_range["L2B"]
+    if front and front[-1] >= l2bs:  # each L2B may have some of the rows
+        padded = -(-length // (step // l2bs)) * (step // l2bs)
+    view = _VIEW * max(1.0, run / (2 * write.target.words("lm0"))) if run > 1 else 1.0
+    return padded / length * view
+
+
+def _best_rows(write: Writer, shape: Shape) -> Shape:
+    """Return the shape of rows with small slices, little padding and a simple view."""
+    best, found = inf, _rows(shape, 0)
+    for axis, size in enumerate(shape):
+        for part in range(size, 1, -1):
+            if size % part:
+                continue
+            cost = _cost(write, shape, axis, part)
+            if cost < best:
+                best = cost
+                front = (size // part,) if part < size else ()
+                found = (*shape[:axis], *front, part * prod(shape[axis + 1 :]))
+    return found
+
+
+def _recut(write: Writer, value: str, shape: Sequence[int], goal: Sequence[int]) -> str:
+    """Append a Reshape in DRAM."""
+    if tuple(shape) == tuple(goal):
+        return value
+    return write.in_dram("Reshape", value, write.ints(goal))
+
+
+def _to_rows(write: Writer, value: str, shape: Shape, rows: Shape, given: Shape) -> str:
+    """Append rows of a value; those that come from elsewhere than DRAM begin as ``given``."""
+    if value in write.in_rows:
+        found = _recut(write, *write.in_rows[value], rows)
+        _forget(write, value, found)
+        return found
+    value = value if shape == given else write.reshape(value, given)
+    return _recut(write, value, given, rows)
+
+
+def _forget(write: Writer, value: str, kept: str) -> None:
+    """Remove the view that made a value, and the rows it is a view of, if nobody reads them."""
+    maker = next((node for node in write.nodes if value in node.output), None)
+    read = {name for node in write.nodes for name in node.input}
+    if maker is None or maker.op_type != "Reshape" or value in read or value == kept:
+        return
+    write.nodes.remove(maker)
+    _forget(write, maker.input[0], kept)
+
+
+def _from_rows(write: Writer, rows: str, sizes: Shape, wanted: Shape, goal: Shape) -> str:
+    """Append the value of rows, which leave DRAM as ``wanted``."""
+    value = _recut(write, rows, sizes, wanted)
+    value = value if wanted == goal else write.reshape(value, goal)
+    write.in_rows[value] = rows, sizes
+    return value
 
 
 def reshape(write: Writer, value: str, shape: Shape, goal: Shape) -> str:
     """Append a Reshape by way of DRAM."""
     given, wanted = _best_rows(write, shape), _best_rows(write, goal)
-    value = _viewed(write, value, shape, given)
+    value = _to_rows(write, value, shape, given, given)
     value = write.in_dram("Reshape", value, write.ints(wanted))
-    return _viewed(write, value, wanted, goal)
+    return _from_rows(write, value, wanted, wanted, goal)
+
+
+def _boundary(write: Writer, shapes: Sequence[Shape], first: int) -> tuple[float, int]:
+    """Return the cost of the best rows of all shapes, and the axis, from ``first`` on, they have.
+
+    The cost is infinite if slices of all these rows are large.
+    """
+    best, at = inf, first
+    for place in range(first, len(shapes[0])):
+        costs = [_cost(write, one, place, one[place]) * prod(one) for one in shapes]
+        if sum(costs) < best:
+            best, at = sum(costs), place
+    return best, at
+
+
+def _copied(
+    write: Writer,
+    values: Sequence[tuple[str, Sequence[int]]],
+    goal: Sequence[int],
+    axis: int,
+    op: Callable[[list[str], int, int], str],
+) -> str:
+    """Append a copy along an axis of values by way of DRAM.
+
+    ``op`` appends it for rows; it gets their names, their axis, and the elements behind the axis.
+    The rows of the values and of the result end alike, so that the axis is one of theirs. If slices
+    of such rows are large, other rows come from elsewhere and go elsewhere.
+    """
+    own, result = [tuple(shape) for _, shape in values], tuple(goal)
+    best, at = _boundary(write, [*own, result], axis)
+    made: list[str] = []
+    for (name, _), shape in zip(values, own, strict=True):
+        rows = _rows(shape, at)
+        given = rows if best < inf else _best_rows(write, shape)
+        made.append(_to_rows(write, name, shape, rows, given))
+    value = op(made, axis, prod(goal[axis + 1 :]) if at == axis else 1)
+    rows = _rows(result, at)
+    wanted = rows if best < inf else _best_rows(write, result)
+    return _from_rows(write, value, rows, wanted, result)
+
+
+# -- copies ----------------------------------------------------------------------------------------
 
 
 def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, stop: int) -> str:
     """Append the elements from ``start`` to ``stop`` of an axis by way of DRAM."""
-    inner, goal = prod(shape[axis + 1 :]), list(shape)
+    goal = list(shape)
     goal[axis] = stop - start
-    value = rows(write, value, shape, axis)
-    last = len(_rows(shape, axis)) - 1
-    numbers = (write.ints([n]) for n in (start * inner, stop * inner, last))
-    value = write.in_dram("Slice", value, *numbers)
-    return _viewed(write, value, _rows(goal, axis), goal)
+
+    def op(rows: list[str], at: int, inner: int) -> str:
+        numbers = (write.ints([n]) for n in (start * inner, stop * inner, at))
+        return write.in_dram("Slice", rows[0], *numbers)
+
+    return _copied(write, [(value, shape)], goal, axis, op)
 
 
 def concat(write: Writer, values: Sequence[tuple[str, Sequence[int]]], axis: int) -> str:
     """Append values one behind the other along an axis by way of DRAM."""
-    made = {name: rows(write, name, shape, axis) for name, shape in dict(values).items()}
     goal = list(values[0][1])
     goal[axis] = sum(shape[axis] for _, shape in values)
-    last = len(_rows(goal, axis)) - 1
-    value = write.in_dram("Concat", *(made[name] for name, _ in values), axis=last)
-    return _viewed(write, value, _rows(goal, axis), goal)
+    each = dict(values)
+
+    def op(rows: list[str], at: int, inner: int) -> str:
+        made = dict(zip(each, rows, strict=True))
+        return write.in_dram("Concat", *(made[name] for name, _ in values), axis=at)
+
+    return _copied(write, list(each.items()), goal, axis, op)
 
 
 def pad(
@@ -142,16 +242,68 @@ def pad(
 
 def pick(write: Writer, value: str, shape: Sequence[int], axis: int, places: Array) -> str | None:
     """Append the elements at some places of an axis, by way of DRAM; None if there are too many."""
-    inner, goal = prod(shape[axis + 1 :]), list(shape)
+    goal = list(shape)
     runs = 1 + np.count_nonzero(np.diff(places) != 1)
     if runs * prod(shape[:axis]) > MOST_RUNS:
         return None
     goal[axis] = len(places)
-    index = (places[:, None] * inner + np.arange(inner)).reshape(-1).astype(np.int64)
-    value = rows(write, value, shape, axis)
-    last = len(_rows(shape, axis)) - 1
-    value = write.in_dram("Gather", value, write.constant(index, "index"), axis=last)
-    return _viewed(write, value, _rows(goal, axis), goal)
+
+    def op(rows: list[str], at: int, inner: int) -> str:
+        index = (places[:, None] * inner + np.arange(inner)).reshape(-1).astype(np.int64)
+        return write.in_dram("Gather", rows[0], write.constant(index, "index"), axis=at)
+
+    return _copied(write, [(value, shape)], goal, axis, op)
+
+
+def turns_rows(write: Writer, shape: Sequence[int], axis: int) -> bool:
+    """Whether the elements of an axis are whole rows, or several, with little padding."""
+    cost, _ = _boundary(write, [tuple(shape)], axis + 1)
+    return cost <= _PADDED_ROWS * prod(shape)
+
+
+def turned(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
+    """Append the elements of an axis from the last to the first, by way of DRAM.
+
+    If they are rows, only rows change their places. Otherwise an axis becomes blocks: PEs turn each
+    block around, slice by slice, and then the blocks change their places.
+    """
+    assert write.target is not None
+    size, front = shape[axis], tuple(shape[:axis])
+    if turns_rows(write, shape, axis):
+        given, (_, at) = tuple(shape), _boundary(write, [tuple(shape)], axis + 1)
+        rows = _rows(given, at)
+        found = _turned_rows(write, _to_rows(write, value, given, rows, rows), axis)
+        return _from_rows(write, found, rows, rows, given)
+    inner, block = prod(shape[axis + 1 :]), 1
+    step = write.row_step
+    while block * inner % step and block * inner < _PADDED_ROWS * step and block < size:
+        block *= 2
+    most = 1 << write.rows.bit_length() - 1
+    parts = [min(block, most)] if block <= most else [block // most, most]
+    count = -(-size // block)
+    padded = (*front, count * block, *shape[axis + 1 :])
+    if padded != tuple(shape):
+        value = pad(write, value, shape, axis, (count * block - size, 0), "")
+    blocks, wide = (*front, count, block * inner), (*front, count, *parts, *shape[axis + 1 :])
+    value = _to_rows(write, value, padded, blocks, _best_rows(write, padded))
+    value = _from_rows(write, value, blocks, blocks, wide)
+    for number, part in enumerate(parts):
+        value = write.pick(value, axis + 1 + number, np.arange(part)[::-1])
+    value = _turned_rows(write, value if wide == blocks else write.reshape(value, blocks), axis)
+    rows = (*front, size * inner)
+    if padded != tuple(shape):
+        value = _recut(write, value, blocks, (*front, count * block * inner))
+        numbers = (write.ints([number]) for number in (0, size * inner, axis))
+        value = write.in_dram("Slice", value, *numbers)
+    else:
+        value = _recut(write, value, blocks, rows)
+    return _from_rows(write, value, rows, _best_rows(write, tuple(shape)), tuple(shape))
+
+
+def _turned_rows(write: Writer, rows: str, axis: int) -> str:
+    least = np.iinfo(np.int64).min
+    numbers = (write.ints([number]) for number in (-1, least, axis, -1))
+    return write.in_dram("Slice", rows, *numbers)
 
 
 def tile(write: Writer, value: str, shape: Sequence[int], axis: int, times: int) -> str:

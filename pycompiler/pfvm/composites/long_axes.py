@@ -26,10 +26,25 @@ def is_long(write: Writer, size: int, *ends: int) -> bool:
     return write.target is not None and size // gcd(size, *ends) > write.target.words("lm0")
 
 
+def needs_dram(write: Writer, shape: Sequence[int], axis: int, *ends: int) -> bool:
+    """Whether a copy along an axis, in blocks with these ends, has no room in LM.
+
+    Then LM does not hold the value, and either slices with the whole axis are too large, or a PE
+    does not hold the axis.
+    """
+    if in_dram.fits_no_slice(write, shape, axis):
+        return True
+    if write.target is None or not write.row_step or write.has_room(shape):
+        return False
+    # Of the blocks, only a part lies on units if their number does not divide the blocks.
+    units = gcd(shape[axis], *ends, prod(write.target.pe_shape))
+    return shape[axis] // units > write.target.words("lm0")
+
+
 def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, stop: int) -> str:
     """Append the elements from ``start`` to ``stop`` of an axis of any length."""
     size, count = shape[axis], stop - start
-    if (start, stop) != (0, size) and in_dram.fits_no_slice(write, shape, axis):
+    if (start, stop) != (0, size) and needs_dram(write, shape, axis, start, count):
         return in_dram.cut(write, value, shape, axis, start, stop)
     cropped = not start and count >= _CROPPED * size
     if cropped or not is_long(write, size, start, count):
@@ -43,24 +58,37 @@ def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range)
     size = shape[axis]
     if chosen == range(size):
         return False
-    if in_dram.fits_no_slice(write, shape, axis):
-        # Rows that are turned around need slices of two kinds one behind the other.
-        return chosen.step > 0
+    ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
+    if needs_dram(write, shape, axis, *ends):
+        return True
     if not write.has_room(shape):
         return False
-    ends = (chosen.start, len(chosen)) if chosen.step == 1 else (1,)
     return is_long(write, size, *ends)
 
 
-def picked(write: Writer, value: str, shape: Sequence[int], axis: int, chosen: range) -> str:
-    """Append evenly spaced elements of an axis of any length, in either direction."""
+def picked(
+    write: Writer,
+    value: str,
+    shape: Sequence[int],
+    axis: int,
+    chosen: range,
+    *,
+    apart: bool = False,
+) -> str:
+    """Append evenly spaced elements of an axis of any length, in either direction.
+
+    ``apart`` says that the value has other slices for another axis.
+    """
     low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1]) + 1
     sizes = list(shape)
     if (low, high) != (0, sizes[axis]):
-        value = cut(write, value, sizes, axis, low, high)
+        way = in_dram.cut if apart else cut
+        value = way(write, value, sizes, axis, low, high)
         sizes[axis] = high - low
     if chosen.step < 0:
-        value = _reversed(write, value, sizes, axis)
+        by_rows = apart and in_dram.turns_rows(write, sizes, axis)
+        turn = in_dram.turned if by_rows else _reversed
+        value = turn(write, value, sizes, axis)
     step, count = abs(chosen.step), len(chosen)
     if step == 1:
         return value
@@ -73,6 +101,8 @@ def picked(write: Writer, value: str, shape: Sequence[int], axis: int, chosen: r
 def _reversed(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
     """Append the elements of an axis of any length from the last to the first."""
     size = shape[axis]
+    if needs_dram(write, shape, axis, 1):
+        return in_dram.turned(write, value, shape, axis)
     if not is_long(write, size, 1):
         return write.pick(value, axis, np.arange(size)[::-1])
     columns = 1 << isqrt(size).bit_length()
@@ -92,7 +122,7 @@ def split(write: Writer) -> bool:
     sizes = [write.types[name].shape[axis] for name in write.node.output]
     ends = list(accumulate(sizes))
     long = is_long(write, shape[axis], *ends) and write.has_room(shape)
-    if not long and not in_dram.fits_no_slice(write, shape, axis):
+    if not long and not needs_dram(write, shape, axis, *ends):
         return False
     for name, size, end in zip(write.node.output, sizes, ends, strict=True):
         found = cut(write, write.node.input[0], shape, axis, end - size, end)
@@ -107,7 +137,7 @@ def concat(write: Writer) -> bool:
     shapes = [write.types[name].shape for name in write.node.input]
     ends = list(accumulate(one[axis] for one in shapes))
     few = len(shapes) <= in_dram.MOST_RUNS
-    if few and in_dram.fits_no_slice(write, shape, axis):
+    if few and needs_dram(write, shape, axis, *ends):
         named = list(zip(write.node.input, shapes, strict=True))
         parts = [(name, own) for name, own in named if prod(own)]
         write.op("Identity", in_dram.concat(write, parts, axis), result=write.node.output[0])
@@ -157,7 +187,8 @@ def pad(
 ) -> str:
     """Append elements equal to ``filler`` (zero) before and after an axis of any length."""
     size, total = shape[axis], before + shape[axis] + after
-    if in_dram.fits_no_slice(write, (*shape[:axis], total, *shape[axis + 1 :]), axis):
+    goal = (*shape[:axis], total, *shape[axis + 1 :])
+    if needs_dram(write, goal, axis, before, before + size):
         return in_dram.pad(write, value, shape, axis, (before, after), filler)
     if not is_long(write, max(size, total), before, size, total):
         ends = write.ints([before, after])

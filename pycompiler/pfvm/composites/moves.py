@@ -42,7 +42,7 @@ def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> bool:
     goal = write.types[write.node.output[0]].shape
     value, shape = write.node.input[0], list(write.type(0).shape)
     wanted = [axis for axis, times in enumerate(repeats) if times > 1]
-    if not prod(goal) or not any(in_dram.fits_no_slice(write, goal, axis) for axis in wanted):
+    if not prod(goal) or not in_dram.fits_no_slice(write, goal, *wanted):
         return False
     if prod(shape[: max(wanted)]) * prod(repeats) > in_dram.MOST_RUNS:
         return False
@@ -73,7 +73,7 @@ def strided_slice(write: Writer) -> bool:
     given = list(range(len(starts))) if axes is None else axes
     cuts = list(zip(given, starts, ends, steps, strict=True))
     changed = [
-        axis % rank for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
+        axis % rank for axis, *cut in cuts if range(shape[axis])[slice(*cut)] != range(shape[axis])
     ]
     sizes = [shape[axis] for axis in changed]
     apart_in_dram = len(sizes) > 1 and in_dram.fits_no_slice(write, shape, *changed)
@@ -94,8 +94,10 @@ def strided_slice(write: Writer) -> bool:
             # Slices of the result are not those of the input: the next axis may be needed whole.
             value = in_dram.cut(write, value, shape, axis, chosen.start, chosen.stop)
             shape[axis] = len(chosen)
-        elif len(chosen) and long_axes.is_long_range(write, shape, axis, chosen):
-            value = long_axes.picked(write, value, shape, axis, chosen)
+        elif len(chosen) and (
+            long_axes.is_long_range(write, shape, axis, chosen) or (step < 0 and apart_in_dram)
+        ):
+            value = long_axes.picked(write, value, shape, axis, chosen, apart=apart_in_dram)
             shape[axis], found = len(chosen), True
         elif len(chosen) < size or step < 0:
             value = write.cut(value, [axis], [start], [end], [step])
@@ -173,7 +175,10 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
     longest = prod(sum(one[1:], shape[one[0]]) for one in both)
     goal = write.types[write.node.output[0]].shape
     apart = len(both) > 1 and in_dram.fits_no_slice(write, goal, *(axis for axis, *_ in both))
-    large = any(in_dram.fits_no_slice(write, goal, axis) for axis, *_ in both)
+    large = any(
+        long_axes.needs_dram(write, goal, axis, before, before + shape[axis])
+        for axis, before, _ in both
+    )
     long = long_axes.is_long(write, longest, 1) and write.has_room(goal)
     if not long and not apart and not large:
         return False

@@ -12,7 +12,7 @@ from onnx import helper
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ..session import Array
-from . import in_dram
+from . import in_dram, long_axes
 from .writer import MOST_PLACES, NUMBERS, TABLES, Writer, axis_of
 
 _LONG = onnx.TensorProto.INT64
@@ -43,7 +43,7 @@ def gather(write: Writer) -> bool:
     axis = axis_of(write, 0)
     name = write.node.input[1]
     given, size = write.data.get(name), table.shape[axis]
-    if given is not None and given.size and in_dram.fits_no_slice(write, table.shape, axis):
+    if given is not None and given.size and long_axes.needs_dram(write, table.shape, axis, 1):
         places = given.reshape(-1) % size
         found = in_dram.pick(write, write.node.input[0], table.shape, axis, places)
         if found is not None:

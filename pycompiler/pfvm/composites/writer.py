@@ -65,6 +65,8 @@ class Writer:
     makers: Mapping[str, onnx.NodeProto] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
+    #: the rows in DRAM that values are views of, and the shapes of these rows
+    in_rows: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -183,7 +185,7 @@ class Writer:
         return self.target is not None and elements <= _SLICE * self._elements
 
     def in_dram(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Append an operator on rows of values in DRAM, which are the last axes of one or two."""
+        """Append an operator on rows of values in DRAM, which are their last axes."""
         name = self.op(op, *inputs, **attributes)
         self.nodes[-1].metadata_props.add(key=IN_DRAM, value="1")
         return name

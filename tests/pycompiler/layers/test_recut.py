@@ -19,6 +19,7 @@ from onnx import helper
 
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNValue, TensorType
+from pycompiler.graph.layout import Level
 from pycompiler.layers.recut.layer import RECUT
 from pycompiler.layers.recut.plain import plain_layout, unit_of, units_in_dram
 from pycompiler.machine import load_target
@@ -46,31 +47,40 @@ def marked(
 
 def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Return a model of a Reshape, a Slice, a Concat or a Gather of rows, and its inputs."""
-    rows = rng.choice([1, 1, 2, 3])
-    length = rng.choice([5, 127, 128, 129, 640, 1000, rng.randrange(2, 3000)])
-    shape = (rows, length) if rows > 1 else (length,)
-    last = len(shape) - 1
+    front = rng.choice([(), (), (2,), (3,), (9,), (2, 3), (3, 4, 2)])
+    shape = (
+        *front,
+        rng.choice([5, 127, 128, 129, 640, 1000, rng.randrange(2, 3000 // prod(front))]),
+    )
+    axis = rng.randrange(len(shape))
+    size = shape[axis]
+
+    def like(length: int) -> Shape:
+        return (*shape[:axis], length, *shape[axis + 1 :])
+
     shapes = {"x": shape}
     op = rng.choice(["Reshape", "Slice", "Concat", "Gather"])
     if op == "Reshape":
-        sizes = [d for d in range(1, 6) if prod(shape) % d == 0]
-        parts = rng.choice(sizes)
+        parts = rng.choice([d for d in range(1, 40) if prod(shape) % d == 0])
         goal = (parts, prod(shape) // parts) if parts > 1 else (prod(shape),)
         model = marked(op, shapes, goal, elem, s=list(goal))
     elif op == "Slice":
-        start = rng.randrange(length)
-        stop = rng.randrange(start + 1, length + 1)
-        result = (*shape[:-1], stop - start)
-        model = marked(op, shapes, result, elem, s=[start], e=[stop], a=[last])
+        start = rng.randrange(size)
+        stop = rng.randrange(start + 1, size + 1)
+        chosen = range(start, stop)
+        if size < 10:
+            chosen = rng.choice([chosen, chosen[::-1], chosen[::2]])
+        ends = {"s": [chosen.start], "e": [chosen.stop if chosen.stop >= 0 else -99]}
+        facts = {**ends, "a": [axis], "d": [chosen.step]}
+        model = marked(op, shapes, like(len(chosen)), elem, **facts)
     elif op == "Gather":
-        index = [rng.randrange(length) for _ in range(rng.randrange(1, 9))]
-        result = (*shape[:-1], len(index))
-        model = marked(op, shapes, result, elem, i=index, axis=last)
+        index = [rng.randrange(size) for _ in range(rng.randrange(1, 9))]
+        model = marked(op, shapes, like(len(index)), elem, i=index, axis=axis)
     else:
         for number in range(rng.randrange(1, 3)):
-            shapes[f"z{number}"] = (*shape[:-1], rng.randrange(1, 400))
-        total = sum(one[-1] for one in shapes.values())
-        model = marked(op, shapes, (*shape[:-1], total), elem, axis=last)
+            shapes[f"z{number}"] = like(rng.randrange(1, 400) if axis == len(shape) - 1 else 2)
+        total = sum(one[axis] for one in shapes.values())
+        model = marked(op, shapes, like(total), elem, axis=axis)
     made = np.random.default_rng(rng.randrange(1 << 30))
     inputs = {n: (made.standard_normal(s) * 1000).astype(KINDS[elem]) for n, s in shapes.items()}
     return model, inputs
@@ -80,14 +90,16 @@ def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
     """Return what numpy makes of the inputs."""
     node = model.graph.node[0]
     facts = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
     x = inputs["x"]
     if node.op_type == "Reshape":
         return x.reshape(facts["s"])
     if node.op_type == "Slice":
-        return x[..., int(facts["s"][0]) : int(facts["e"][0])]
+        start, stop, axis, step = (int(facts[name][0]) for name in "sead")
+        return np.take(x, range(x.shape[axis])[start:stop:step], axis)
     if node.op_type == "Gather":
-        return x[..., facts["i"]]
-    return np.concatenate(list(inputs.values()), axis=-1)
+        return np.take(x, facts["i"], axis)
+    return np.concatenate(list(inputs.values()), axis=axis)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
@@ -112,11 +124,20 @@ def test_all_l2bs_of_the_full_chip_take_part() -> None:
 
 @pytest.mark.parametrize("machine", ["mini", "what_if/odd", "mncore2"])
 @pytest.mark.parametrize("dtype", [MNDtype.FLOAT, MNDtype.LONG])
-def test_the_elements_of_a_unit_follow_each_other(machine: str, dtype: MNDtype) -> None:
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_the_elements_of_a_unit_follow_each_other(
+    machine: str, dtype: MNDtype, by_rows: bool
+) -> None:
     """Compared with the image that the host stores."""
     target = load_target(machine)
-    shape = (2, 3 * target.row_words + 11)
+    l2bs = target.level_range["L2B"]
+    # A part of every row, or some of the rows, in each L2B.
+    shape = (2, 2 * l2bs + 3, 150) if by_rows else (2, 3 * target.row_words + 11)
     layout = plain_layout(shape, dtype, target)
+    on_l2bs = [
+        axis for axis, subs in enumerate(layout.axes) if Level.L2B in {s.level for s in subs}
+    ]
+    assert on_l2bs == ([] if l2bs == 1 else [1])
     kind = TensorType("float" if dtype is MNDtype.FLOAT else "int64", shape)
     value = MNValue("x", kind, dtype=dtype, layout=layout, location=Location.DRAM)
     groups, words = units_in_dram(value, target)
@@ -124,7 +145,7 @@ def test_the_elements_of_a_unit_follow_each_other(machine: str, dtype: MNDtype) 
     unit, each = unit_of(dtype, target), dtype.words_per_long
     rng = np.random.default_rng(5)
     for element in rng.integers(0, prod(shape), 60).tolist():
-        row, place = divmod(element, shape[1])
+        row, place = divmod(element, shape[-1])
         number, within = divmod(place, unit)
         there = int(words[row, number]) + within // each
         assert image.place(element)[:2] == (int(groups[row, number]), there)
