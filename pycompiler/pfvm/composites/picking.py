@@ -12,6 +12,7 @@ from onnx import helper
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ..session import Array
+from ..well_formed import MOST_ELEMENTS
 from . import in_dram, long_axes
 from .writer import MOST_PLACES, NUMBERS, TABLES, Writer, axis_of
 
@@ -136,7 +137,7 @@ def gathered(
     """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
     Rows of a long table of parameters stay a Gather. Any other long table is compared with the
-    index place by place; False if its element type forbids that.
+    index place by place; False if its element type forbids that, or if there are too many places.
     """
     value, whole = table or (write.node.input[0], write.type(0))
     shape, inner, result = whole.shape, len(type.shape), result or write.node.output[0]
@@ -146,7 +147,7 @@ def gathered(
         return True
     if table is None and axis == 0 and _looked_up(write, index, type, whole):
         return True
-    if whole.elem not in NUMBERS:
+    if whole.elem not in NUMBERS or prod((*shape, *type.shape)) > MOST_ELEMENTS:
         return False
     rank = len(shape) + inner
     after = len(shape) - axis - 1
@@ -217,6 +218,8 @@ def gather_elements(write: Writer) -> bool:
     """Pick from each line along the axis by the line's own index."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
+    if prod(index.shape) * table.shape[axis] > MOST_ELEMENTS:
+        return False
     value = write.node.input[0]
     for place, (own, wanted) in enumerate(zip(table.shape, index.shape, strict=True)):
         if place != axis and own != wanted:
