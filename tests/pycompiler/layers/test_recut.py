@@ -109,8 +109,8 @@ def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
     model, inputs = drawn(rng, rng.choice(list(KINDS)))
     made, report = compiled(model, machine, strict=True)
     ops = [node.op for node in made.graph.nodes]
-    # On odd machines, the planner may switch short rows to their plain layouts before.
-    assert ops == [RECUT] or (machine != "mini" and ops.count(RECUT) == 1)
+    # The planner may switch short rows to their plain layouts, which pad them by much.
+    assert ops.count(RECUT) == 1
     assert np.array_equal(run(made, inputs, machine)["y"], wanted(model, inputs))
     assert not report["host_fallback"]
 
