@@ -67,6 +67,8 @@ class LayoutPlans:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[_Step, ...]] = {}
+        #: Cycles of programs by float dtype, as `halves_or_singles.py` compared them, by options.
+        self.verdicts: dict[str, dict[str, int]] = {}
 
     def graph_of(
         self,

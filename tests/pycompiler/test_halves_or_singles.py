@@ -78,6 +78,20 @@ def test_the_cheaper_mode_is_taken(sizes: tuple[int, int, int], cheaper: str) ->
     assert np.abs(run(made, {"x": x})["y"] - wanted).max() < 0.01
 
 
+@pytest.mark.parametrize(("sizes", "cheaper"), CASES[::3])
+def test_all_presets_decide_alike(sizes: tuple[int, int, int], cheaper: str) -> None:
+    """Or results would have other bits."""
+    model = _model(*sizes)
+    x = np.random.default_rng(2).standard_normal(sizes[:2]).astype(np.float32)
+    wanted = None
+    for preset in ("O3", "O0", "O1"):
+        made, _ = _compiled(model, float_dtype="mixed", option_json=preset)
+        assert bool(_halves(made)) == (cheaper == "mixed")
+        found = run(made, {"x": x})["y"]
+        wanted = found if wanted is None else wanted
+        assert np.array_equal(found, wanted)
+
+
 @pytest.mark.parametrize(
     "options",
     [
