@@ -111,7 +111,7 @@ def _compared(
 ) -> tuple[dict[str, int], _Program | None]:
     """Return the cycles in ``mixed`` and in ``float``, and the program in ``float``.
 
-    The latter two are absent if they are not worth it, or if there is no such program. ``own`` is
+    What belongs to ``float`` is absent if it is not worth a compile, or has no program. ``own`` is
     the report of a program in ``mixed`` with these options, if there is one.
     """
     if own is None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 #: input, the first element of it, the first element of the result, and the number of elements.
 #: Elements are counted through all rows.
 RUNS = "runs"
+#: The most runs of one recut.
+MOST_RUNS = 1 << 13
 Run = tuple[int, int, int, int]
 
 

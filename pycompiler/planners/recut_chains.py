@@ -12,13 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..graph.graph import MNGraph, MNNode, Side
-from ..graph.runs import RUNS, Run, followed
+from ..graph.runs import MOST_RUNS, RUNS, Run, followed
 from ..layers.recut.pieces import runs_of
 from ..layers.split_concat import RECUT
 from .overrides import Overrides
-
-#: The most runs of a recut that does the work of several.
-_MOST_RUNS = 1 << 13
 
 
 def join_recuts(graph: MNGraph, overrides: Overrides) -> MNGraph:
@@ -52,7 +49,7 @@ def _joined(node: MNNode, name: str, before: MNNode) -> MNNode | None:
     ours = [(inputs.index(one) if one != name else -1) for one in node.inputs]
     theirs = [inputs.index(one) for one in before.inputs]
     runs = list(followed(_through(_renumbered(node, ours), _renumbered(before, theirs))))
-    if len(runs) > _MOST_RUNS:
+    if len(runs) > MOST_RUNS:
         return None
     facts = ((RUNS, tuple(number for run in runs for number in run)),)
     return replace(node, inputs=tuple(inputs), attributes=facts)

@@ -15,12 +15,11 @@ from math import gcd, inf, lcm, prod
 import numpy as np
 
 from ...graph.cut_weights import bounds
+from ...graph.runs import MOST_RUNS as MOST_RUNS
 from ..session import Array
 from .writer import Writer
 
 Shape = tuple[int, ...]
-#: The most runs of elements that one operator moves in DRAM.
-MOST_RUNS = 1 << 13
 #: What a view costs that divides rows where no unit begins, beside rows of as many elements.
 _VIEW = 3.0
 #: What rows may have, with their padding, of the elements of a value that is turned around.
