@@ -1,11 +1,13 @@
-"""Settings of all tests: the examples that hypothesis tries, and the tests that take long."""
+"""Settings of all tests: the examples of hypothesis, tests that take long, and forked programs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
+from forked import Forks
+from forked import forks as started
 from hypothesis import HealthCheck, settings
 
 _SETTINGS = settings(
@@ -27,3 +29,10 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(skipped)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Provide programs that run in copies of one process, which has imported the libraries."""
+    with started(tmp_path_factory.mktemp("streams")) as found:
+        yield found

@@ -18,11 +18,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked import StartText, texts
+from forked import Forks
 
 ROOT = Path(__file__).parent.parent
 GENERATED = {"operators.md", "options.md", "errors.md", "isa"}
@@ -74,17 +73,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartText]:
-    """Run a block as ``python -c`` does, in a copy of a process that has the libraries."""
-    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    output = tmp_path_factory.mktemp("blocks") / "output"
-    with texts("pycompiler.mlsdk", {**variables, "PYTHONPATH": str(ROOT)}, output) as found:
-        yield found
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_page(page: str, tmp_path: Path, environment: dict[str, str], program: StartText) -> None:
+def test_page(page: str, tmp_path: Path, environment: dict[str, str], forks: Forks) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     printed = ""
@@ -94,7 +84,8 @@ def test_page(page: str, tmp_path: Path, environment: dict[str, str], program: S
         elif language == "text":
             (folder / name).write_text(text)
         elif language == "python":
-            done = program(text, folder, environment)
+            # As `python -c` does it.
+            done = forks.text(text, folder=folder, environment=environment, one_stream=True)
             printed = done.stdout
             assert done.returncode == 0, printed
             assert printed

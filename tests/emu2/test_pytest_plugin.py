@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Forks
 
 import emu2  # noqa: F401  (numpy must be loaded before pytester restores the modules)
 
@@ -158,7 +159,7 @@ def test_cycles_are_stored_and_compared(project: pytest.Pytester) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_compiled_functions_are_compared(project: pytest.Pytester) -> None:
+def test_compiled_functions_are_compared(project: pytest.Pytester, forks: Forks) -> None:
     project.makepyfile("""
         import pytest
         import torch
@@ -184,7 +185,10 @@ def test_compiled_functions_are_compared(project: pytest.Pytester) -> None:
                 compiled(changing, X)
     """)
     # In a process of its own, because numpy and torch load only once in each.
-    project.runpytest_subprocess("--emu2-bless").assert_outcomes(passed=3)
+    run = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    done = forks.text(run, "--emu2-bless", folder=project.path)
+    assert done.returncode == 0, done.stdout
+    assert pytest.RunResult.parse_summary_nouns(done.stdout.splitlines()) == {"passed": 3}
 
 
 def test_the_plug_in_imports_nothing_until_it_is_used() -> None:

@@ -1,8 +1,8 @@
 """Runs ``python -m MODULE`` or ``python -c TEXT`` many times, but imports only once.
 
-A process imports the module and its dependencies, and forks for every command. The fork has its own
+One process for all tests imports the libraries, and forks for every command. The fork has its own
 arguments, environment, folder and streams. It exits without the destructors of native libraries,
-which would wait for threads that a fork does not have.
+which would wait for threads that a fork does not have. The fixture `forks` provides it.
 """
 
 from __future__ import annotations
@@ -18,71 +18,67 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+ROOT = Path(__file__).parents[2]
 SECONDS = 120
-#: A module that warms torch's exporter up.
-FIRST_EXPORT = "first_export"
+#: What the process imports; the last module warms torch's exporter up.
+MODULES = ("pycompiler.mlsdk", "first_export")
 
 
-class Start(Protocol):
-    """Runs a command with ``arguments``; ``variables`` are added to its environment."""
+class Forks:
+    """Runs programs in forks of one process; ``folder`` holds what they write."""
 
-    def __call__(
-        self, *arguments: str | Path, **variables: str
-    ) -> subprocess.CompletedProcess[str]: ...
+    def __init__(self, ask: Callable[[Any], int], folder: Path):
+        self._ask, self._folder = ask, folder
 
-
-class StartText(Protocol):
-    """Runs a program in a folder; ``variables`` are added to its environment."""
-
-    def __call__(
-        self, text: str, folder: Path, variables: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[str]: ...
-
-
-@contextmanager
-def commands(module: str, environment: Mapping[str, str], folder: Path) -> Iterator[Start]:
-    """Start ``python -m module`` as often as you like; ``folder`` holds the output."""
-
-    def start(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = {"arguments": list(map(str, arguments)), "variables": variables}
-        streams = {name: str(folder / name) for name in ("stdout", "stderr")}
-        code = ask({**command, **streams})
-        written = {name: Path(path).read_text() for name, path in streams.items()}
-        return subprocess.CompletedProcess(command["arguments"], code, **written)
-
-    with _server((module, FIRST_EXPORT), environment) as ask:
-        yield start
-
-
-@contextmanager
-def texts(module: str, environment: Mapping[str, str], output: Path) -> Iterator[StartText]:
-    """Start ``python -c text`` as often as you like; ``output`` holds what a program writes.
-
-    ``module`` is imported before. Both streams of a program become one.
-    """
-
-    def start(
-        text: str, folder: Path, variables: Mapping[str, str]
+    def module(
+        self, name: str, *arguments: str | Path, **variables: str | None
     ) -> subprocess.CompletedProcess[str]:
-        command = {"text": text, "arguments": [], "variables": dict(variables)}
-        streams = {"stdout": str(output), "stderr": ""}
-        code = ask({**command, **streams, "folder": str(folder)})
-        return subprocess.CompletedProcess([text], code, output.read_text(), "")
+        """Do what ``python -m name arguments`` does; None takes a variable away."""
+        return self._done({"module": name}, arguments, _with(variables))
 
-    with _server((module, FIRST_EXPORT), environment) as ask:
-        yield start
+    def text(
+        self,
+        text: str,
+        *arguments: str | Path,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        one_stream: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Do what ``python -u -c text arguments`` does in a folder; both streams may become one."""
+        place = {} if folder is None else {"folder": str(folder)}
+        variables = _with({}) if environment is None else environment
+        return self._done({"text": text, **place}, arguments, variables, one_stream)
+
+    def _done(
+        self,
+        command: Mapping[str, Any],
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str],
+        one_stream: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        given = {"arguments": list(map(str, arguments)), "environment": dict(environment)}
+        names = ("stdout",) if one_stream else ("stdout", "stderr")
+        streams = {name: str(self._folder / name) for name in names}
+        code = self._ask({**command, **given, "streams": streams})
+        written = {name: Path(path).read_text() for name, path in streams.items()}
+        return subprocess.CompletedProcess(given["arguments"], code, **written)
+
+
+def _with(variables: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the environment with these variables."""
+    found: dict[str, str | None] = {**os.environ, **variables}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @contextmanager
-def _server(
-    modules: Sequence[str], environment: Mapping[str, str]
-) -> Iterator[Callable[[Any], int]]:
-    """Provide a function that runs a command in a fork, and returns its exit code."""
+def forks(folder: Path) -> Iterator[Forks]:
+    """Start the process; it ends with the context."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     server = subprocess.Popen(
-        [sys.executable, __file__, *modules],
-        env=dict(environment),
+        [sys.executable, __file__],
+        env=_with({"PYTHONPATH": path}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -96,7 +92,7 @@ def _server(
         return int(answered.readline())
 
     try:
-        yield ask
+        yield Forks(ask, folder)
     finally:
         asked.close()
         server.wait(SECONDS)
@@ -115,8 +111,9 @@ def _serve() -> dict[str, Any] | None:
     return None
 
 
-def _become(module: str, command: Mapping[str, Any]) -> None:
-    for number, name in ((0, os.devnull), (1, command["stdout"]), (2, command["stderr"])):
+def _become(command: Mapping[str, Any]) -> None:
+    streams: Mapping[str, str] = command["streams"]
+    for number, name in ((0, os.devnull), (1, streams["stdout"]), (2, streams.get("stderr", ""))):
         if not name:
             os.dup2(1, number)
             continue
@@ -124,21 +121,21 @@ def _become(module: str, command: Mapping[str, Any]) -> None:
         opened = os.open(name, mode, 0o600)
         os.dup2(opened, number)
         os.close(opened)
-    arguments: Sequence[str] = command["arguments"]
-    os.environ.update(command["variables"])
+    os.environ.clear()
+    os.environ.update(command["environment"])
     if "folder" in command:
         os.chdir(command["folder"])
-    sys.argv = [module, *arguments]
+    sys.argv = [command.get("module", "-c"), *command["arguments"]]
     signal.alarm(SECONDS)
 
 
-def _run(module: str, text: str | None) -> int:
+def _run(command: Mapping[str, Any]) -> int:
     """Run the module or the text as a program; return the exit code of the interpreter."""
     try:
-        if text is not None:
-            _execute(text)
+        if "text" in command:
+            _execute(command["text"])
             return 0
-        runpy.run_module(f"{module}.__main__", run_name="__main__", alter_sys=True)
+        runpy.run_module(f"{command['module']}.__main__", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
@@ -152,7 +149,6 @@ def _run(module: str, text: str | None) -> int:
 
 def _execute(text: str) -> None:
     """Do what ``python -u -c text`` does."""
-    sys.argv = ["-c"]
     sys.path[0] = ""
     sys.stdout.reconfigure(write_through=True)
     main = sys.modules["__main__"] = types.ModuleType("__main__")
@@ -160,13 +156,12 @@ def _execute(text: str) -> None:
 
 
 if __name__ == "__main__":
-    name = sys.argv[1]
-    for module in sys.argv[1:]:
+    for module in MODULES:
         importlib.import_module(module)
     found = _serve()
     if found is not None:
-        _become(name, found)
-        code = _run(name, found.get("text"))
+        _become(found)
+        code = _run(found)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

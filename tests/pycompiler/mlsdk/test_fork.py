@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from compiling import sampled
+from forked import Forks
 
 SCRIPT = """
 import os, sys
@@ -31,7 +30,6 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.parametrize("device", sampled(["emu2", "pfvm:cpu"]))
-def test_the_child_goes_on(tmp_path: Path, device: str) -> None:
-    arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, device, tmp_path]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=240)
+def test_the_child_goes_on(tmp_path: Path, device: str, forks: Forks) -> None:
+    done = forks.text(SCRIPT, device, tmp_path)
     assert done.returncode == 0, done.stderr

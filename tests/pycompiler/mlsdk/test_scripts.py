@@ -6,37 +6,44 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from compiling import SCRIPTS
-from forked import SECONDS, Start, commands
+from forked import SECONDS, Forks
 
 from pycompiler.mlsdk.__main__ import main
 
 MODULE = "pycompiler.mlsdk"
 
 
-def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if k != "MLSDK_DEVICE"}
+class Start(Protocol):
+    """Runs a script with arguments; ``variables`` are added to its environment."""
+
+    def __call__(
+        self, *arguments: str | Path, **variables: str
+    ) -> subprocess.CompletedProcess[str]: ...
 
 
 def start_anew(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if k != "MLSDK_DEVICE"}
     return subprocess.run(
         [sys.executable, "-m", MODULE, *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=environment() | variables,
+        env=inherited | variables,
         timeout=SECONDS,
         check=False,
     )
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    with commands(MODULE, environment(), tmp_path_factory.mktemp("streams")) as found:
-        yield found
+@pytest.fixture
+def start(forks: Forks) -> Start:
+    def found(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return forks.module(MODULE, *arguments, **{"MLSDK_DEVICE": None, **variables})
+
+    return found
 
 
 @pytest.mark.parametrize("device", [None, "pfvm:cpu"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from compiling import SCRIPTS
+from forked import Forks
 from perfetto import read_trace
 
 from pycompiler import mlsdk
@@ -69,13 +69,14 @@ def test_an_argument_selects_the_device(temporary: Path, capfd: pytest.CaptureFi
 
 
 def test_a_folder_of_another_process(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    temporary: Path, forks: Forks, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """On the whole chip, from files only."""
     code = f"import tempfile; tempfile.tempdir = {str(temporary)!r}\n"
     code += "from pycompiler.mlsdk.script import run_script\n"
     code += f"raise SystemExit(run_script({str(SCRIPTS / 'add_two_tensors.py')!r}, []))"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+    done = forks.text(code)
+    assert done.returncode == 0, done.stderr
     (temporary / "add_two_tensors" / "model.onnx").unlink()
     assert run_script(str(SCRIPTS / "load_codegen_dir.py"), []) == 0
     assert capfd.readouterr().out == "loaded [2.0]\n"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from compiling import SCRIPTS, context, report_of, sampled
+from forked import Forks
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -128,15 +126,9 @@ def test_a_hundred_steps_stay_close(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", sampled(DEVICES))
-def test_the_script(tmp_path: Path, device: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pycompiler.mlsdk", str(SCRIPTS / "train.py")],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"MLSDK_DEVICE": device, "TMPDIR": str(tmp_path)},
-        timeout=300,
-        check=False,
-    )
+def test_the_script(tmp_path: Path, device: str, forks: Forks) -> None:
+    variables = {"MLSDK_DEVICE": device, "TMPDIR": str(tmp_path)}
+    done = forks.module("pycompiler.mlsdk", SCRIPTS / "train.py", **variables)
     assert done.returncode == 0, done.stderr
     lines = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
     for (loss, bias), wanted_loss, wanted_bias in zip(lines, LOSSES, BIASES, strict=True):

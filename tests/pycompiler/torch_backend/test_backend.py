@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from dynamo import CLOSE, OPTIONS, compiled
+from forked import Forks
 from torch import nn
 
 from pycompiler.torch_backend import emu2, explain
@@ -205,9 +204,11 @@ def test_torch_finds_the_back_end() -> None:
     assert "emu2" in torch.compiler.list_backends()  # of the package that is installed
 
 
-def test_the_example_trains() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "torch_compile.py")]
-    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+def test_the_example_trains(forks: Forks) -> None:
+    example = ROOT / "examples" / "torch_compile.py"
+    done = forks.text(f"import runpy; runpy.run_path({str(example)!r}, run_name='__main__')")
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
     losses = [float(line.split()[-1]) for line in shown.splitlines() if line.startswith("step")]
     assert len(losses) == 3
     assert losses[2] < losses[0]
