@@ -307,7 +307,7 @@ def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> li
                 waiting = iter(made.again(owner, words) if words else ())
         unit = next(waiting, unit)
         if unit.begins is not None:
-            shift = _best_shift(unit.begins, timeline, target, shifted, limit)
+            shift = _best_shift(unit.begins, timeline, target, limit)
         elif not unit.streams:
             shift = 0
         lines = [shifted.of(line, shift) for line in unit.lines] if shift else unit.lines
@@ -318,9 +318,7 @@ def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> li
     return timeline.placed
 
 
-def _best_shift(
-    moves: Sequence[Ready], timeline: Timeline, target: Target, shifted: Shifted, limit: int
-) -> int:
+def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limit: int) -> int:
     """Return how far the words of a chunk move in L2BM, so that its MVs begin early.
 
     They stay below ``limit`` if there is room.
@@ -336,7 +334,7 @@ def _best_shift(
     below = [at for at in places if at + words <= limit]
     for at in below or places:
         shift = at - low
-        starts = max(timeline.start_of(shifted.of(move, shift)) for move in moves)
+        starts = max(timeline.start_of(move, shift) for move in moves)
         found = starts, abs(shift), shift
         if best is None or found < best:
             best = found

@@ -6,6 +6,7 @@ The model is that of the emulator. It gets a program that contains only the MV.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..layers.fragment import BlockOperand, Move
 from ..machine import Target
@@ -22,11 +23,11 @@ class MoveCost:
 
 
 class MoveCosts:
-    """The costs of MVs; MVs that differ only in their addresses are measured once."""
+    """The costs of MVs; MVs that differ only in their addresses are measured once in a process."""
 
     def __init__(self, addresses: Addresses, target: Target):
         self._addresses, self._target = addresses, target
-        self._known: dict[tuple[object, ...], MoveCost] = {}
+        self._known = _known(target)
 
     def of(self, move: Move) -> MoveCost:
         """Return the cost of an MV that starts at once."""
@@ -45,6 +46,12 @@ class MoveCosts:
         held = report["port_cycles"]
         holds = max(held.values(), default=0)
         return MoveCost(tuple(sorted(held)), holds, report["mv_end"] - holds)
+
+
+@lru_cache(maxsize=16)
+def _known(target: Target) -> dict[tuple[object, ...], MoveCost]:
+    """Return the costs on a machine that are known so far; whoever measures one adds it."""
+    return {}
 
 
 def _place(operand: BlockOperand) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
@@ -106,14 +106,30 @@ class OtherWords:
         places = range(-below, end - use.high + 1, each)
         if len(places) < 2:
             return 0
-        starts = _starts(tuple(use.written.values()), timeline)
-        return min(places, key=lambda more: (starts(more), abs(more)))
+        written = tuple(use.written.values())
+        first = -1 - min(number for _, number in written)  # nothing was touched before
+        best, start = 0, None
+        for more in sorted(places, key=abs):
+            found = _start(written, timeline, more, start)
+            if found is not None:
+                best, start = more, found
+            if start == first:
+                break
+        return best
 
 
-def _starts(written: Sequence[tuple[Access, int]], timeline: Timeline) -> Callable[[int], int]:
-    """Return the function that gives for a shift the step in which the node might start."""
+def _start(
+    written: Sequence[tuple[Access, int]], timeline: Timeline, more: int, limit: int | None
+) -> int | None:
+    """Return the step in which the node might start with its words ``more`` higher.
 
-    def starts(more: int) -> int:
-        return max(timeline.last_of(access, more) - number for access, number in written)
-
-    return starts
+    None if that is not before ``limit``.
+    """
+    most: int | None = None
+    for access, number in written:
+        start = timeline.last_of(access, more) - number
+        if limit is not None and start >= limit:
+            return None
+        if most is None or start > most:
+            most = start
+    return most

@@ -10,7 +10,7 @@ steps in which another node waits, or leaves slots unused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 
 from ..layers.fragment import Move
@@ -20,6 +20,7 @@ from .hazards import Access
 from .move_costs import MoveCosts
 from .placing import Placing
 from .ports import Op
+from .shifted import MEMORY
 from .touch_times import Port, TouchTimes, Unit
 
 
@@ -182,19 +183,24 @@ class Timeline:
         step = start // self._target.cycles
         self.placed.append(Placed(step, owner, ready, len(self.placed), end))
 
-    def start_of(self, ready: Ready) -> int:
-        """Return the first cycle in which an MV may start; it is the first of a step."""
+    def start_of(self, ready: Ready, shift: int = 0) -> int:
+        """Return the first cycle in which an MV may start; it is the first of a step.
+
+        Its words in L2BM lie ``shift`` long words higher.
+        """
         assert isinstance(ready.line, Move)
         moves, touched = self._moves, ready.touched
         step, cycle = -1, 0
         for access in touched.reads:
-            step = max(step, moves.lines_written.last(access) + self._before_move)
-            cycle = max(cycle, moves.written.last(access, self._units_of(access)))
+            more, units = shift if access.memory == MEMORY else 0, self._units_of(access)
+            step = max(step, moves.lines_written.last(access, more=more) + self._before_move)
+            cycle = max(cycle, moves.written.last(access, units, more))
         for access in touched.writes:
-            step = max(step, moves.lines_written.last(access) + 1)
-            step = max(step, moves.lines_read.last(access) + 1)
-            units = self._units_of(access)
-            cycle = max(cycle, moves.written.last(access, units), moves.read.last(access, units))
+            more, units = shift if access.memory == MEMORY else 0, self._units_of(access)
+            step = max(step, moves.lines_written.last(access, more=more) + 1)
+            step = max(step, moves.lines_read.last(access, more=more) + 1)
+            ends = moves.written.last(access, units, more), moves.read.last(access, units, more)
+            cycle = max(cycle, *ends)
         cost = self._costs.of(ready.line)
         each = self._target.cycles
         ports = [moves.ports.setdefault(name, Port()) for name in cost.ports]
@@ -212,11 +218,12 @@ class Timeline:
         """Return the last step that touches what ``access`` does, ``more`` long words higher."""
         if access.memory not in SHARED:
             return self._placing.last(access, more)
-        moved, moves = replace(access, low=access.low + more, high=access.high + more), self._moves
-        units = self._units_of(access)
-        ended = max(moves.written.last(moved, units), moves.read.last(moved, units))
-        lines = max(moves.lines_written.last(moved), moves.lines_read.last(moved))
-        return max(lines, -(-ended // self._target.cycles) - 1)
+        moves, units, lines = self._moves, self._units_of(access), (None,)
+        times = (moves.written, units), (moves.read, units)
+        ended = max(time.last(access, own, more) for time, own in times)
+        times = (moves.lines_written, lines), (moves.lines_read, lines)
+        stood = max(time.last(access, own, more) for time, own in times)
+        return max(stood, -(-ended // self._target.cycles) - 1)
 
     def _units_of(self, access: Access) -> tuple[Unit, ...]:
         """Return the units of an access, each with its group and L2B."""

@@ -21,9 +21,11 @@ class TouchTimes:
         self._any: dict[tuple[str, Unit], int] = {}
         self._all: dict[tuple[str, Unit], int] = {}
 
-    def last(self, access: Access, units: Iterable[Unit] = (None,)) -> int:
-        """Return the last time at which a block of ``access`` was touched."""
+    def last(self, access: Access, units: Iterable[Unit] = (None,), more: int = 0) -> int:
+        """Return the last time at which a block was touched, ``more`` words above ``access``."""
         most = -1
+        first = (access.low + more) // self._granule
+        end = (access.high + more - 1) // self._granule + 1
         for unit in units:
             key = access.memory, unit
             if access.anywhere:
@@ -32,8 +34,7 @@ class TouchTimes:
             blocks = self._blocks.get(key)
             most = max(most, self._all.get(key, -1))
             if blocks is not None:
-                first, last = access.low // self._granule, (access.high - 1) // self._granule
-                for block in range(first, last + 1):
+                for block in range(first, end):
                     at = blocks.get(block, -1)
                     if at > most:
                         most = at

@@ -200,9 +200,13 @@ class Layout:
         if any(sub.size < 1 or sub.stride < 0 for sub in self.subaxes):
             return "sizes must be at least 1 and strides not negative"
         limits = {**ranges, Level.W: dtype.words_per_long, Level.ADDR: words, Level.TIME: words}
-        copies = self.copies(limits)
+        found: dict[Level, list[SubAxis]] = {}
+        for sub in (*self.subaxes, *self.copies(limits)):
+            found.setdefault(sub.level, []).append(sub)
         for level in (Level.TIME, *UNIT_LEVELS, Level.ADDR, Level.W):
-            digits = [s for s in (*self.on(level), *(c for c in copies if c.level is level))]
+            digits = found.get(level)
+            if digits is None:
+                continue
             reach = sum((sub.size - 1) * sub.stride for sub in digits)
             if reach >= limits[level]:
                 return f"{level.value} reaches {reach}, its coordinates are 0..{limits[level] - 1}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 
 from ..errors import GraphError
@@ -50,6 +51,13 @@ def whole_layout(
     stay free.
     """
     loose = padded if isinstance(padded, Collection) else range(len(shape) if padded else 0)
+    return _whole_layout(shape, dtype, target, tuple(loose), times)
+
+
+@lru_cache(maxsize=8192)
+def _whole_layout(
+    shape: tuple[int, ...], dtype: MNDtype, target: Target, loose: tuple[int, ...], times: int
+) -> Layout:
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
     copies: dict[Level, set[PrimeDigit]] = {}
@@ -99,6 +107,19 @@ def built(
 
     Digits that the parts use hold no copies.
     """
+    given = tuple((axis, tuple(found)) for axis, found in placed.items())
+    return _built(shape, given, like, dtype, target)
+
+
+@lru_cache(maxsize=16384)
+def _built(
+    shape: tuple[int, ...],
+    given: tuple[tuple[int, tuple[Part, ...]], ...],
+    like: Layout,
+    dtype: MNDtype,
+    target: Target,
+) -> Layout | None:
+    placed = {axis: list(found) for axis, found in given}
     taken: dict[Level, set[PrimeDigit]] = {}
     for part in (part for found in placed.values() for part in found):
         own = {PrimeDigit(part.stride * stride, size) for stride, size in primes(part.size)}

@@ -166,6 +166,9 @@ def _source(
         found = PeOperand(bank, (plan.constants[bank, what],) * target.cycles)
     else:
         found = _register(plan, bank, what.index, row, target)
+    wanted = source.negate, source.word, source.extend
+    if wanted == (found.negate, found.word, found.extend):
+        return found
     return replace(found, negate=source.negate, word=source.word, extend=source.extend)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -61,6 +62,7 @@ def unpadded(found: Sequence[Part], size: int) -> list[Part] | None:
     return None if size % top.lo else [*below, top._replace(size=size // top.lo)]
 
 
+@lru_cache(maxsize=4096)
 def fitted(
     shape: tuple[int, ...],
     result: tuple[int, ...],

@@ -43,14 +43,18 @@ class View(Moving):
         """Yield layouts of input and result over the same long words, those to prefer first."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
-        tries = [hints[source.name]] if source.name in hints else []
-        tries += [fitted(source.shape, result.shape, dtype, target)]
-        tries += [fresh_layout(source.shape, dtype, target)]
-        tries += [whole_layout(source.shape, dtype, target)]
-        loose = padded_axes(source.shape, result.shape)
-        tries += [whole_layout(source.shape, dtype, target, padded=loose)]
-        tries += [fitted(source.shape, result.shape, dtype, target, padded=True)]
-        for hint in tries:
+
+        def tries() -> Iterator[Layout]:
+            if source.name in hints:
+                yield hints[source.name]
+            yield fitted(source.shape, result.shape, dtype, target)
+            yield fresh_layout(source.shape, dtype, target)
+            yield whole_layout(source.shape, dtype, target)
+            loose = padded_axes(source.shape, result.shape)
+            yield whole_layout(source.shape, dtype, target, padded=loose)
+            yield fitted(source.shape, result.shape, dtype, target, padded=True)
+
+        for hint in tries():
             if self.op == "Transpose":
                 yield {source.name: hint, result.name: _transposed(node, hint)}
                 continue
