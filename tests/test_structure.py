@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
+@cache
 def import_graph(root: Path) -> dict[str, set[str]]:
     """Return every module of the packages with its imports."""
     known = modules(root)

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -17,12 +17,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.layout_passes import LayoutPlans
 from pycompiler.machine import load_target
-from pycompiler.mlsdk import Context, MNDevice
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
+
+if TYPE_CHECKING:
+    from pycompiler.mlsdk import Context
 
 SCRIPTS = Path(__file__).parent / "mlsdk" / "scripts"
 #: Whether this is `make test-long`.
@@ -133,7 +135,9 @@ def random_inputs(
 
 
 def context(device: str = "emu2") -> Context:
-    """Return a new context."""
+    """Return a new context; only who wants one needs torch."""
+    from pycompiler.mlsdk import Context, MNDevice
+
     return Context(MNDevice(device))
 
 

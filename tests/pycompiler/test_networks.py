@@ -14,6 +14,7 @@ from compiling import context, report_of, run
 from torch import nn
 
 from pycompiler.frontend.export import export
+from pycompiler.layout_passes import LayoutPlans
 from pycompiler.machine import load_target
 from pycompiler.models.networks import residual_mlp
 from pycompiler.options import parse_options
@@ -124,9 +125,13 @@ def _small() -> tuple[Any, Mapping[str, np.ndarray], np.ndarray]:
 
 @lru_cache
 def _compiled(**options: Any) -> tuple[Compiled, Report]:
-    report = Report("mini", options)
-    target = load_target("mini")
-    return compile_onnx(_small()[0], target, parse_options(options), report), report
+    report, target, checked = Report("mini", options), load_target("mini"), parse_options(options)
+    return compile_onnx(_small()[0], target, checked, report, plans=_plans()), report
+
+
+@lru_cache(maxsize=1)
+def _plans() -> LayoutPlans:
+    return LayoutPlans()
 
 
 SCHEDULERS = ("always_from_dram", "reuse_consecutive", "spill_opt")

@@ -223,6 +223,7 @@ def test_rows_of_which_l2bm_holds_few(target: Target, dtype: MNDtype) -> None:
         assert list(layer.refusals(node, laid_out(graph, found, target), target)) == []
 
 
+@pytest.mark.long  # the layer says so in `test_what_is_refused`
 def test_rows_that_are_too_long_are_no_lookup() -> None:
     rng = np.random.default_rng(15)
     longer = load_target("mini").dar_row * MNDtype.FLOAT.words_per_long + 1

@@ -47,7 +47,7 @@ def outcome(plan: object, *arguments: object) -> tuple[Pass, ...] | None:
 
 
 @given(SEEDS, MACHINES, st.booleans())
-@settings(max_examples=tried(80))
+@settings(max_examples=tried(40, 800))
 def test_the_plan_is_that_of_the_reference(seed: int, machine: str, limited: bool) -> None:
     target, rng = load_target(machine), random.Random(seed)
     change = some_change(rng, target)
@@ -87,7 +87,7 @@ def test_a_long_axis_need_not_be_whole_in_lm() -> None:
 
 
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(80))
+@settings(max_examples=tried(40, 800))
 def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: str) -> None:
     target, rng = load_target(machine), random.Random(seed)
     for change, level in passes(rng, target):

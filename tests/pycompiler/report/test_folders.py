@@ -9,7 +9,9 @@ import pytest
 import torch
 from compiling import context, report_of
 
+from pycompiler.build import build
 from pycompiler.errors import PycompilerError
+from pycompiler.frontend.export import export
 from pycompiler.report.codegen_dir import clear_failure, write_failure, write_folder
 
 Tensors = dict[str, torch.Tensor]
@@ -110,9 +112,10 @@ def test_the_functions_own_exception_leaves_a_report(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
+    model = export(lambda d: {"out": d["x"] + 1}, {"x": torch.ones(2)})
     for folder in (tmp_path / "file", tmp_path / "file" / "below", "/", "nul\0"):
         with pytest.raises(PycompilerError) as caught:
-            context("pfvm:cpu").compile(lambda d: {"out": d["x"] + 1}, {"x": torch.ones(2)}, folder)
+            build(lambda: model, "pfvm:cpu", None, None, Path(folder))
         assert caught.value.code == "P0003"
         assert "Errno" not in caught.value.message
     assert (tmp_path / "file").read_text() == "mine"

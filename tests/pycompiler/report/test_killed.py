@@ -98,7 +98,6 @@ import resource, signal, sys
 from pathlib import Path
 from pycompiler.errors import PycompilerError
 from pycompiler.files import write_file
-from pycompiler.mlsdk import CacheOptions
 from pycompiler.report.codegen_dir import write_folder
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 out = Path(sys.argv[1])

@@ -18,6 +18,7 @@ from pycompiler.frontend.export import export
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph
 from pycompiler.layers.forget import FORGET
+from pycompiler.layout_passes import LayoutPlans
 from pycompiler.machine import Target, load_target
 from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
@@ -88,7 +89,8 @@ def test_what_is_remade_gives_the_same_bits() -> None:
     model = model_of(CHAIN, SHAPES, ["y"])
     _, problem, rooms = laid_out()
     inputs = random_inputs(SHAPES, 3)
-    plain, _ = compiled(model, scheduler="always_from_dram", time_slice="off")
+    plans = LayoutPlans()
+    plain, _ = compiled(model, plans=plans, scheduler="always_from_dram", time_slice="off")
     wanted = run(plain, inputs)["y"]
     remade = 0
     for value, may in enumerate(problem.remakable):
@@ -109,9 +111,8 @@ def test_what_is_remade_gives_the_same_bits() -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("pycompiler.search_passes.Annealing", Fixed)
-            result, _ = compiled(
-                model, scheduler=NAME, time_slice="off", sram_budget=0.3, simulation_mode="fake"
-            )
+            options = {"sram_budget": 0.3, "simulation_mode": "fake", "time_slice": "off"}
+            result, _ = compiled(model, plans=plans, scheduler=NAME, **options)
         assert np.array_equal(run(result, inputs)["y"], wanted)
         text = result.dumps[f"layout.{NAME}.txt"]
         assert (FORGET in text) == (".again" in text)

@@ -16,6 +16,7 @@ from pycompiler.executors import WorkerDiedError
 from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
+from pycompiler.simulation import run as running
 from pycompiler.simulation.outcome import Outcome
 from pycompiler.simulation.run import executor_of, run
 from pycompiler.simulation.settings import own_setting, placed
@@ -85,8 +86,19 @@ def fails() -> Any:
     ids=["dies", "nothing", "other key", "bytes", "hangs"],
 )
 def test_a_bad_worker_costs_only_its_task(
-    fault: Callable[[], Any], tasks: list[Task], wanted: dict[str, Outcome]
+    fault: Callable[[], Any],
+    tasks: list[Task],
+    wanted: dict[str, Outcome],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    patient = running.wait
+
+    def impatient(out: Any, timeout: float, return_when: str) -> Any:
+        assert timeout == 10.0
+        return patient(out, timeout=0.5, return_when=return_when)
+
+    # The other tasks are done at once.
+    monkeypatch.setattr(running, "wait", impatient)
     executor = Faulty(fault)
     found, remarks = run(tasks, TARGET, executor, seconds=8.0)
     assert executor.calls == len(tasks)
@@ -135,7 +147,15 @@ def test_a_cluster(tasks: list[Task], wanted: dict[str, Outcome]) -> None:
         assert run(tasks, TARGET, executor) == (wanted, [])
 
 
-def test_a_cluster_that_is_not_there_is_refused() -> None:
+def test_a_cluster_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    client = distributed.Client
+
+    def impatient(address: str, timeout: float, **facts: Any) -> Any:
+        assert timeout > 1
+        return client(address, timeout=1, **facts)
+
+    monkeypatch.setattr(distributed, "Client", impatient)
     with pytest.raises(PycompilerError) as caught, executor_of("tcp://127.0.0.1:1", 2):
         pass
     assert caught.value.code == "P0703"
