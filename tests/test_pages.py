@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -91,16 +92,30 @@ def test_page(page: str, tmp_path: Path, environment: dict[str, str], forks: For
             assert printed
         else:
             for command, shown in sessions(text):
-                printed, code = said(["bash", "-c", command], folder, environment)
+                printed, code = said(command, folder, environment, forks)
                 fails = "error[" in shown or "warning[Z" in shown
                 assert (code != 0) == fails, f"{command}: {code}\n{printed}"
                 if shown:
                     assert pattern(shown).fullmatch(tidy(printed)), f"{command}\n{printed}"
 
 
-def said(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+#: What commands of the compiler do, as `python -c` would. They are not started anew, because it
+#: takes them seconds to load their libraries.
+LOADED = {
+    "pycompiler": "import pycompiler.command as c; c.main()",
+    "python": "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], {}, '__main__')",
+}
+
+
+def said(command: str, folder: Path, environment: dict[str, str], forks: Forks) -> tuple[str, int]:
+    first, *rest = shlex.split(command)
+    if first in LOADED and not set(command) & set("|<>&;$`*"):
+        fork = forks.text(
+            LOADED[first], *rest, folder=folder, environment=environment, one_stream=True
+        )
+        return fork.stdout, fork.returncode
     done = subprocess.run(
-        command,
+        ["bash", "-c", command],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
