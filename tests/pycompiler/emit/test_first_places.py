@@ -1,0 +1,68 @@
+"""The shortcuts of the search for other words: the same places as with all times computed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from compiling import tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pycompiler.emit.hazards import Access
+from pycompiler.emit.other_words import OtherWords, _Use
+from pycompiler.emit.touch_times import TouchTimes
+from pycompiler.machine import load_target
+
+TARGET = load_target("mini")
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class Times:
+    """A timeline with drawn times, each at least -1."""
+
+    def __init__(self, rng: random.Random):
+        self.rng, self.known = rng, dict[tuple[int, int], int]()
+
+    def last_of(self, access: Access, more: int) -> int:
+        key = id(access), more
+        return self.known.setdefault(key, self.rng.choice([-1, -1, 0, 1, 2, 5, 9]))
+
+
+@given(SEEDS)
+@settings(max_examples=tried(200))
+def test_the_first_place_is_that_of_all_times(seed: int) -> None:
+    rng = random.Random(seed)
+    others, low = OtherWords(TARGET, 1 << 30), 32 * rng.randrange(4)
+    use = _Use(low, low + rng.randint(1, 40))
+    for number in range(rng.randint(1, 5)):
+        access = Access("grf0", (None, None), low, use.high, "alu")
+        use.written[(number,)] = access, rng.randrange(4)
+    times: Any = Times(rng)
+    found = others._best("grf0", use, times)
+    written = list(use.written.values())
+
+    def key(more: int) -> tuple[int, int]:
+        return max(times.last_of(access, more) - at for access, at in written), abs(more)
+
+    places = range(-low, TARGET.words("grf0") - use.high + 1, 32)
+    # The first of the best places: at the same distance, the lower one.
+    assert found == (min(places, key=key) if len(places) > 1 else 0)
+
+
+@pytest.mark.parametrize("more", [-40, 0, 3, 16, 64])
+def test_times_above_an_access_are_those_of_the_access_there(more: int) -> None:
+    rng, times = random.Random(5), TouchTimes(16)
+    for at in range(30):
+        low = rng.randrange(300)
+        times.note(Access("l2bm", (0, 0), low, low + rng.randint(1, 50), "mv"), at)
+    found = set()
+    for _ in range(50):
+        low = rng.randrange(40, 300)
+        access = Access("l2bm", (0, 0), low, low + rng.randint(1, 50), "mv")
+        there = replace(access, low=access.low + more, high=access.high + more)
+        assert times.last(access, more=more) == times.last(there)
+        found.add(times.last(there))
+    assert len(found) > 3
