@@ -41,6 +41,7 @@ __all__ = [
     "schedule_cost",
     "search_offsets",
     "spec_texts",
+    "spread_offsets",
     "stream_limit",
     "threads",
     "to_text",
@@ -96,6 +97,13 @@ def search_offsets(
     orders: Sequence[Sequence[int]],
     seconds: float,
 ) -> list[int] | None: ...
+def spread_offsets(
+    buffers: Sequence[tuple[int, int, int, int]],
+    offsets: Sequence[int],
+    fixed: Sequence[bool],
+    capacity: int,
+    window: int,
+) -> list[int]: ...
 
 # A layout in numbers: size, number of the level and stride of the digits of each axis, and of those
 # with copies.

@@ -148,6 +148,15 @@ class Layer(ABC):
         """
         yield self.layouts(node, graph, target, hints)
 
+    def late_candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield more layouts of all operands, close to ``hints``.
+
+        They are tried at the end, when the neighbours have the layouts that are chosen.
+        """
+        return iter(())
+
     def variants(
         self, node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
     ) -> Iterator[dict[str, Layout]]:

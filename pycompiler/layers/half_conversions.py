@@ -84,6 +84,22 @@ class Conversion(UntiedAxes, OtherLm):
                 if ordered is not None and packed is not None and ordered != hints[name]:
                     yield {halves: packed, singles: ordered}
 
+    def late_candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield layouts near those of the singles whose long words lie along the axis of halves.
+
+        Then singles need not cross L1Bs or L2Bs before they are rounded.
+        """
+        halves, singles = self._pair(node)
+        if singles not in hints:
+            return
+        axis, pes = _axis(node), target.level_range[Level.PE.value]
+        for ordered in words_along(hints[singles], axis, pes):
+            packed = narrowed(ordered, axis)
+            if packed is not None:
+                yield {halves: packed, singles: ordered}
+
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield all axes: each slice has long words of its own."""
         source, result = node.inputs[0], node.outputs[0]
@@ -237,6 +253,50 @@ def pairs_first(layout: Layout, axis: int) -> Layout | None:
         axes[number][place] = axes[number][place]._replace(stride=stride)
         stride *= axes[number][place].size
     return replace(layout, axes=tuple(tuple(own) for own in axes))
+
+
+def words_along(layout: Layout, axis: int, pes: int) -> Iterator[Layout]:
+    """Yield layouts with the lowest digits of ``axis`` exchanged for those of another axis.
+
+    The other axis has the elements of long words, and gets the units that elements of ``axis``
+    had. The exchange has two, four, or four elements of each of the ``pes`` PEs, so nothing
+    leaves these units.
+    """
+    word = SubAxis(MNDtype.FLOAT.words_per_long, Level.W)
+    other = next((n for n, subs in enumerate(layout.axes) if subs[-1:] == (word,)), axis)
+    if other == axis:
+        return
+    pair = word.size * _ratio()
+    for size in (word.size, pair, pair * pes):
+        here, there = (_lowest(layout.axes[n], size) for n in (axis, other))
+        if here is None or there is None:
+            continue
+        axes = list(layout.axes)
+        axes[axis], axes[other] = (*here[0], *there[1]), (*there[0], *here[1])
+        found = pairs_first(replace(layout, axes=tuple(axes)), axis)
+        if found is not None:
+            yield found
+
+
+def _lowest(
+    subs: tuple[SubAxis, ...], size: int
+) -> tuple[tuple[SubAxis, ...], tuple[SubAxis, ...]] | None:
+    """Part an axis above its lowest ``size`` places; None if a digit has no such part."""
+    above, below = list(subs), list[SubAxis]()
+    while size > 1:
+        if not above:
+            return None
+        last = above.pop()
+        if last.size > size:
+            if last.size % size:
+                return None
+            above.append(last._replace(size=last.size // size, stride=last.stride * size))
+            last = last._replace(size=size)
+        if size % last.size:
+            return None
+        size //= last.size
+        below.insert(0, last)
+    return tuple(above), tuple(below)
 
 
 LAYERS = (Conversion(WIDEN), Conversion(NARROW))

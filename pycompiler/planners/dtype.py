@@ -27,6 +27,7 @@ from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
 from .rounded_results import round_results
+from .saved_halves import keep_factors_as_halves
 from .saved_signs import signs_of_halves
 
 #: The precisions of products that belong to each ``float_dtype``.
@@ -98,6 +99,7 @@ def plan_dtypes(
     graph = store_halves(graph, target, exact, constants or {})
     rounded = round_results(round_factors(graph, target, exact), target, exact)
     rounded = signs_of_halves(rounded, target, constants or {})
+    rounded = keep_factors_as_halves(rounded, target, exact)
     if not fused:
         return rounded
     return fuse_elementwise(rounded, target, exact, constants or {}, apart)

@@ -89,6 +89,19 @@ def store_halves(
     return _widened(graph.with_values(values), found, readers, target)
 
 
+def channel_axes(graph: MNGraph, target: Target) -> dict[str, int]:
+    """Return the axis of channels of the large results of convolutions in half, by name.
+
+    So too of what operators make of them that could write halves.
+    """
+    found: dict[str, int] = {}
+    for node in graph.device_nodes():
+        axis = _written(node, graph, found, target) if len(node.outputs) == 1 else None
+        if axis is not None:
+            found[node.outputs[0]] = axis
+    return found
+
+
 def word_axes(graph: MNGraph) -> dict[str, int]:
     """Return the word axis of each value that :func:`store_halves` made halves, by name.
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
-from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.half_conversions import NARROW, WIDEN
-from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
+from .life_times import filled_words, last_readers
 
 #: The operator whose result is compared.
 _RELU = "Relu"
@@ -42,8 +40,8 @@ def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -
             rounded.setdefault(node.inputs[0], []).append(node)
     if not rounded:
         return graph
-    ends = _ends(graph)
-    filled = _filled(graph, ends, target)
+    ends = last_readers(graph)
+    filled = filled_words(graph, ends, target)
     most = _FULL * sum(target.words(memory) for memory in ("lm0", "lm1"))
     readers: dict[str, list[int]] = {}
     for place, node in enumerate(graph.nodes):
@@ -97,32 +95,3 @@ def _signs_at_end(
 
 def _is_zero(name: str, graph: MNGraph, data: Mapping[str, Array]) -> bool:
     return name in graph.constants and name in data and not np.any(data[name])
-
-
-def _ends(graph: MNGraph) -> dict[str, int]:
-    """Return the place of the last node that reads each value or a view of it."""
-    ends: dict[str, int] = {}
-    for place, node in reversed(list(enumerate(graph.nodes))):
-        viewed = ends.get(node.outputs[0], place) if node.op in VIEWS and node.outputs else place
-        for name in node.inputs:
-            ends[name] = max(ends.get(name, 0), viewed)
-    return ends
-
-
-def _filled(graph: MNGraph, ends: Mapping[str, int], target: Target) -> list[float]:
-    """Return the long words of each PE that values of the device fill at each node.
-
-    They count as if each lay once on all PEs. Then the sum is at most what they need.
-    """
-    change = [0.0] * (len(graph.nodes) + 1)
-    for place, node in enumerate(graph.nodes):
-        if node.side is not Side.DEVICE or node.op in VIEWS:
-            continue
-        for name in filter(None, node.outputs):
-            value = graph.values[name]
-            if value.dtype is MNDtype.UNKNOWN:
-                continue
-            words = prod(value.shape) / value.dtype.words_per_long / prod(target.pe_shape)
-            change[place] += words
-            change[ends.get(name, place) + 1] -= words
-    return [float(one) for one in np.cumsum(change[:-1])]

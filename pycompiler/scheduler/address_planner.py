@@ -2,7 +2,7 @@
 
 Values whose lifetimes overlap get disjoint long words. Values are placed in the order of their
 definition, each at the lowest address that is free for its whole lifetime. If that fails in LM, a
-search follows.
+search follows. In the end, values in LM move apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..errors import error
-from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
 from ..layers.dram_transfer import DOWNLOAD, take_turns
@@ -23,6 +22,7 @@ from .address_search import Buffer, OutOfTimeError, place
 from .best_fit import Block, pack, pack_by_size
 from .given_addresses import with_given
 from .in_place import written_in_place
+from .spread_addresses import chains_of, spread
 
 _SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if LM has enough words:
@@ -77,6 +77,7 @@ def plan_addresses(
         blocks.setdefault(value.location, []).append(block)
     blocks = with_given(blocks, given, target)
     values: dict[str, MNValue] = {}
+    step = target.cycles
     for location, wanted in blocks.items():
         capacity = target.words(location.memory)
         addresses, words = _packed(wanted, graph, capacity, location is not Location.DRAM)
@@ -88,6 +89,8 @@ def plan_addresses(
                 addresses, words = found, capacity
         if words > capacity:
             raise _too_much(graph, location, wanted, addresses, capacity, words)
+        if location is not Location.DRAM and not any(at % step for at in addresses.values()):
+            addresses = spread(wanted, addresses, capacity, step)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     for whole, parts in slices.items():
         words = plan_transfer(layout_of(graph.values[whole]), target).dram_words
@@ -145,14 +148,8 @@ def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, i
 
     Blocks that take over each other's words are one buffer.
     """
-    sharing = DisjointSets[str]()
-    for block in blocks:
-        if block.on is not None:
-            sharing.join(block.name, block.on)
-
-    chains: dict[str, list[Block]] = {}
-    for block in blocks:
-        chains.setdefault(sharing.root(block.name), []).append(block)
+    chains = {chain[0].name: chain for chain in chains_of(blocks)}
+    first = {block.name: name for name, chain in chains.items() for block in chain}
     step = target.cycles
     buffers = [
         Buffer(
@@ -169,7 +166,7 @@ def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, i
         return None
     if found is None:
         return None
-    return {block.name: found[sharing.root(block.name)].offset * step for block in blocks}
+    return {block.name: found[first[block.name]].offset * step for block in blocks}
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:

@@ -57,7 +57,7 @@ mod _core {
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]
-    use super::packing::search_offsets;
+    use super::packing::{search_offsets, spread_offsets};
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! The compiler's address search.
 
-use packing::{search, Buffer, Outcome};
+use packing::{search, spread, Buffer, Outcome};
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -33,4 +33,22 @@ pub(crate) fn search_offsets(
         Outcome::OutOfTime => Err(PyTimeoutError::new_err("the search was stopped before it could tell")),
         Outcome::Invalid => Err(PyValueError::new_err("buffers and orders must have a meaning")),
     }
+}
+
+/// Moves `buffers` (rows of first moment, end, size, alignment) apart that lie at `offsets` in a memory of `capacity`, so
+/// that units are written again long after they were read last. `fixed` buffers stay. Distances of more than `window`
+/// moments are all alike. Returns the new offsets. Raises ValueError if the offsets are no placement.
+#[pyfunction]
+pub(crate) fn spread_offsets(
+    py: Python<'_>,
+    buffers: Vec<(i64, i64, i64, i64)>,
+    offsets: Vec<i64>,
+    fixed: Vec<bool>,
+    capacity: i64,
+    window: i64,
+) -> PyResult<Vec<i64>> {
+    let buffers: Vec<Buffer> =
+        buffers.into_iter().map(|(start, end, size, align)| Buffer { start, end, size, align }).collect();
+    py.detach(|| spread(&buffers, &offsets, &fixed, capacity, window))
+        .ok_or_else(|| PyValueError::new_err("the offsets must be a placement of the buffers"))
 }

@@ -13,8 +13,10 @@
 mod offsets;
 mod problem;
 mod sections;
+mod spread;
 
 pub use problem::{Buffer, Outcome};
+pub use spread::spread;
 
 use problem::{Problem, Stop, Stopwatch};
 use sections::Choice;

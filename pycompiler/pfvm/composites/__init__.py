@@ -50,6 +50,7 @@ from . import (
     spectra,
     transposed_convolution,
 )
+from .tile_choice import passes_beside_convolutions
 from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer, is_in_dram
 
 
@@ -244,6 +245,7 @@ def decompose(
     taken = all_names(model.graph)
     given = frozenset(value.name for value in model.graph.input)
     makers = {name: node for node in model.graph.node for name in node.output}
+    passes = passes_beside_convolutions(model.graph, types)
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
@@ -251,7 +253,7 @@ def decompose(
         if rule is None or (first and not rule.first) or node.output[0] in keep:
             nodes.append(node)
             continue
-        written = _write(rule, node, types, taken, data, given, target, makers)
+        written = _write(rule, node, types, taken, data, given, target, makers, passes)
         if written is None:
             nodes.append(node)
         else:
@@ -279,9 +281,10 @@ def _write(
     given: frozenset[str],
     target: Target | None,
     makers: dict[str, onnx.NodeProto],
+    passes: float,
 ) -> Writer | None:
     if types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target, given, makers)
+    write = Writer(node, types, taken, read, target, given, makers, passes)
     return write if rule.write(write) else None

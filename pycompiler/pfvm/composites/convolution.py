@@ -62,7 +62,8 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     groups, channels = group // joined, weights[1] * joined
     pictures = (shape[0] * groups, channels, *shape[2:])
     large = groups == 1 and weights_are_large(channels, taps, target)
-    chosen = best_tiles(pictures, weights[0] // groups, axes, target, contracted=large)
+    results = weights[0] // groups
+    chosen = best_tiles(pictures, results, axes, target, passes=write.passes, contracted=large)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
     apart = bool(bias) and not weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:

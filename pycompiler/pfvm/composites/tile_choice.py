@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+import onnx
+
+from ...graph.graph import TensorType
 from ...machine import WORDS_PER_LONG, Target
 from .tiles import Axis, Tiling, tilings
 
 Chosen = Sequence[tuple[Axis, Tiling]]
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
+#: Operators that pass over nothing.
+_VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
 #: guess: what follows uneven tiles works on padding, or moves the results
 _UNEVEN = 1.5
+#: guess: the cycles in which an elementwise operator reads and writes a long word, with the copies
+#: between the LMs that some of them need
+_PASS = 2
 #: guess: tiles that differ from those of the neighbours cost this much of a layer
 _NEAR = 1.2
 
@@ -96,13 +105,15 @@ def best_tiles(
     axes: Sequence[Axis],
     target: Target,
     *,
+    passes: float = 0,
     even: bool = False,
     contracted: bool = False,
 ) -> list[tuple[Axis, Tiling]]:
     """Return the tiles of every axis with which a MAB has the least to do.
 
-    With ``even`` all tiles of an axis have the same number of results. With ``contracted`` the L1Bs
-    share the channels, so that they have the same pixels.
+    ``passes`` counts the operators that pass over a result; they too leave MABs without tiles
+    idle. With ``even`` all tiles of an axis have the same number of results. With ``contracted``
+    the L1Bs share the channels, so that they have the same pixels.
     """
     chip = chip_of(target)
     if contracted:
@@ -112,7 +123,7 @@ def best_tiles(
     blocks = -(-rows // chip.rows)
     ways = [
         (
-            min(_sliced(shape, rows, chosen, units, chip) for units in shares(blocks, chip))
+            min(_sliced(shape, rows, chosen, units, chip, passes) for units in shares(blocks, chip))
             * (1 if all(_even(one) for one in chosen) else _UNEVEN),
             prod(tiling.count for _, tiling in chosen),
             number,
@@ -150,18 +161,21 @@ def shares(blocks: int, chip: Chip) -> Iterator[int]:
         yield units
 
 
-def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip) -> float:
+def _sliced(
+    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip, passes: float
+) -> float:
     """Estimate the cycles of as many time slices of the batch as LM needs."""
     slices = 1
     while True:
-        cycles, over = _cost((-(-shape[0] // slices), *shape[1:]), rows, chosen, units, chip)
+        part = -(-shape[0] // slices), *shape[1:]
+        cycles, over = _cost(part, rows, chosen, units, chip, passes)
         if not over or slices >= shape[0]:
             return slices * cycles + 1000 * over
         slices *= 2
 
 
 def _cost(
-    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip
+    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip, passes: float
 ) -> tuple[float, int]:
     """Estimate the cycles of a MAB, and the long words that do not fit its LM.
 
@@ -182,7 +196,8 @@ def _cost(
     cuts = -(-2 * weights // chip.lm1)
     over = max(0, pixels // cuts - chip.lm0) + max(0, sums + weights // cuts - chip.lm1)
     loads = WORDS_PER_LONG * -(-results // chip.sums) * chip.cycles
-    total = taps * blocks * here * (-(-results // chip.cycles) * chip.cycles + loads)
+    total: float = taps * blocks * here * (-(-results // chip.cycles) * chip.cycles + loads)
+    total += passes * _PASS * sums
     if all(t.count == 1 and a.plain for a, t in windows):
         return total, over
     # Tiles hold a part of the channels, until the MABs that share the rows collect them: each part
@@ -217,3 +232,18 @@ def halo_cycles(
             halo = words * others * max(0, tiling.reach - tiling.places)
             total += sum(halo * chip.exchange[level] for level in range(highest + 1))
     return total
+
+
+def passes_beside_convolutions(graph: onnx.GraphProto, types: Mapping[str, TensorType]) -> float:
+    """Return how often other operators pass over the pixels of a convolution, in the mean.
+
+    A step of a training has many such passes: norms, their gradients, and updates.
+    """
+    inside = others = 0
+    for node in graph.node:
+        sizes = [prod(types[n].shape) for n in (*node.input, *node.output) if n in types]
+        if node.op_type in _CONVOLUTIONS and node.domain in ("", "ai.onnx"):
+            inside += max(sizes, default=0)
+        elif node.op_type not in _VIEWS:
+            others += max(sizes, default=0)
+    return others / inside if inside else 0.0

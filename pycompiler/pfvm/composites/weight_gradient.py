@@ -93,7 +93,7 @@ def _tiled(write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequ
     if sizes != shape[2:]:
         pixels = write.cut(pixels, range(2, len(shape)), [0] * len(sizes), sizes, shape=shape)
         shape[2:] = sizes
-    chosen = best_tiles(tuple(shape), given[1], axes, target)
+    chosen = best_tiles(tuple(shape), given[1], axes, target, passes=write.passes)
     every = shape[1]
     if any(tiling.count > 1 for _, tiling in chosen):
         # As the convolution does, so that both read the same tiles.

@@ -63,6 +63,8 @@ class Writer:
     given: frozenset[str] = frozenset()
     #: the nodes that make the inputs, and those before them, by the names of their results
     makers: Mapping[str, onnx.NodeProto] = field(default_factory=dict)
+    #: how often other operators of the model pass over the pixels of a convolution, in the mean
+    passes: float = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     #: the rows in DRAM that values are views of, and the shapes of these rows

@@ -1,38 +1,69 @@
-"""Other layouts of results, for the layouts that operands may have.
+"""Candidates that are of little use before the neighbours agree: they come at the end.
 
-They are of little use before the operands agree. In the pools of the first search they would take
-the places of other operand layouts.
+They are other layouts of results, for the layouts that operands may have, and layouts close to
+those that neighbours have chosen. In the pools of the first search they would take the places of
+other candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ...graph.graph import MNNode
+from ...graph.layout import Layout
 from ...layers.operators import LAYERS
 from .costs import Costs
 from .growth import MOST, carry
-from .pools import Candidate, Pools
+from .pools import Candidate, Pools, Variable
 
 
 def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
-    """Add other layouts of results, those beside the choice ``chosen`` first, and carry them on.
+    """Add such candidates, those beside the choice ``chosen`` first, and carry them on.
 
     Return whether there were any.
     """
     carried: list[list[Candidate]] = [[] for _ in pools.variables]
-    for variable, choice, own in zip(pools.variables, chosen, carried, strict=True):
-        if variable.fixed or variable.region is not None or not variable.nodes:
+
+    def add(number: int, layouts: dict[str, Layout]) -> None:
+        variable = pools.variables[number]
+        made = {name: layouts[name] for name in variable.values}
+        before = len(variable.pool)
+        if variable.add(made, MOST) and len(variable.pool) > before:
+            carried[number].append(made)
+
+    for number, (variable, choice) in enumerate(zip(pools.variables, chosen, strict=True)):
+        node = _free_node(variable)
+        if node is None:
             continue
-        node, pool = variable.nodes[0], variable.pool
+        pool = variable.pool
         # What the choice leads to comes first, because neighbours take few answers.
         for candidate in [pool[choice], *pool[:choice], *pool[choice + 1 :]]:
             layouts = pools.all_of(node, candidate)
-            for other in LAYERS[node.op].variants(node, pools.graph, pools.target, layouts):
-                made = {name: other[name] for name in variable.values}
-                before = len(pool)
-                if variable.add(made, MOST) and len(pool) > before:
-                    own.append(made)
+            for found in LAYERS[node.op].variants(node, pools.graph, pools.target, layouts):
+                add(number, found)
+    for giver, taker in _neighbours(pools):
+        number, source = pools.of[taker], pools.of[giver]
+        node = _free_node(pools.variables[number])
+        if node is None:
+            continue
+        hints = {taker: pools.variables[source].pool[chosen[source]][giver]}
+        for found in LAYERS[node.op].late_candidates(node, pools.graph, pools.target, hints):
+            add(number, found)
     if not any(carried):
         return False
     carry(pools, carried, costs)
     return True
+
+
+def _free_node(variable: Variable) -> MNNode | None:
+    """Return the anchored node of a variable; None if it has none, or no choice."""
+    if variable.fixed or variable.region is not None or not variable.nodes:
+        return None
+    return variable.nodes[0]
+
+
+def _neighbours(pools: Pools) -> Iterator[tuple[str, str]]:
+    """Yield both values of each switch, with the data and against it."""
+    for switch in pools.switches:
+        yield switch.inputs[0], switch.outputs[0]
+        yield switch.outputs[0], switch.inputs[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pycompiler.graph import Location, MNGraph, MNNode, MNValue, parse_layout
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import TensorType
+from pycompiler.graph.layout import Level
 from pycompiler.layers.fragment import PeOperand
 from pycompiler.layers.half_conversions import AXIS, NARROW, WIDEN
 from pycompiler.layers.operators import LAYERS
@@ -68,3 +71,48 @@ def test_conversions_keep_to_their_words(op: str, count: int, target: Target) ->
         assert max(words) < layout.num_lw(target.cycles)
         assert set(range(layout.num_lw(1))) <= words
     assert len(lines) == LAYERS[op].cost(node, graph, target)
+
+
+#: Layouts of singles, and the layouts of halves near them. The first two are of weights behind
+#: their update; the words of the third have the axis already.
+NEAR = [
+    (
+        "(2_L1B:2, 2_L2B:1, 4_PE:1, 2:1, 2_W:1), (2_L1B:4, 2_L1B:1, 16_MAB:1)",
+        [
+            "(2_L1B:2, 2_L2B:1, 4_PE:1, 4_MAB:1), (2_L1B:4, 2_L1B:1, 4_MAB:4, 4_W:1)",
+            "(2_L1B:2, 2_L2B:1, 16_MAB:1), (2_L1B:4, 2_L1B:1, 4_PE:1, 4_W:1)",
+        ],
+    ),
+    (
+        "(2:4, 4_PE:1, 2:2, 2_W:1), (16_MAB:1, 2:1)",
+        [
+            "(2:2, 4_PE:1, 2_MAB:1, 2:1), (8_MAB:2, 4_W:1)",
+            "(2:2, 8_MAB:1, 2:1), (2_MAB:8, 4_PE:1, 4_W:1)",
+        ],
+    ),
+    ("(8_MAB:1), (4_PE:1, 2:1, 2_W:1)", []),
+    ("(8_MAB:1), (4_PE:1, 3:1); B@[W]", []),
+]
+
+
+@pytest.mark.parametrize(("hint", "halves"), NEAR)
+def test_late_candidates(hint: str, halves: list[str]) -> None:
+    """The digits of words, and of PEs beside them, change places with those of the axis."""
+    target, layout = load_target("mncore2"), parse_layout(f"({hint})")
+    values = {
+        name: MNValue(name, TensorType("float", layout.padded_shape), made)
+        for name, made in (("s", MNDtype.FLOAT), ("r", MNDtype.HALF))
+    }
+    node = MNNode("n", NARROW, ("s",), ("r",), ((AXIS, 1),))
+    graph = MNGraph("g", "mncore2", nodes=(node,), values=values)
+    found = list(LAYERS[NARROW].late_candidates(node, graph, target, {"s": layout}))
+    assert [str(one["r"]) for one in found] == [f"({text})" for text in halves]
+    assert not list(LAYERS[NARROW].late_candidates(node, graph, target, {"r": layout}))
+    for one in found:
+        places = {
+            name: replace(values[name], layout=one[name], location=location)
+            for name, location in (("s", Location.LM0), ("r", Location.LM1))
+        }
+        assert not list(LAYERS[NARROW].refusals(node, graph.with_values(places), target))
+        for level in (Level.L1B, Level.L2B):
+            assert one["s"].on(level) == layout.on(level)

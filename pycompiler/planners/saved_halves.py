@@ -1,0 +1,85 @@
+"""Factors that are read late are kept as halves, where LM is short.
+
+The way back of a normalization multiplies by the differences from the mean, long after the forward
+pass made them. In ``mixed``, factors may be rounded to half. So MNCoreNarrow rounds the differences
+behind their last reader of the forward pass, and MNCoreWiden gives singles where they are factors
+again. In between they take half the memory. Only factors are kept so: a sum would lose small
+addends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..layers.half_conversions import AXIS, NARROW, WIDEN
+from ..machine import Target
+from .halves import channel_axes
+from .life_times import filled_words, last_readers
+
+#: Operators that take a rounded factor.
+_MULTIPLIES = ("Mul",)
+#: Values are rounded if values fill more than this share of LM at some time in between.
+_FULL = 0.25
+
+
+def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
+    """Round large factors that are read late, with all their channels in words of four.
+
+    ``exact`` values keep all bits.
+    """
+    axes = channel_axes(graph, target)
+    ends = last_readers(graph)
+    filled = filled_words(graph, ends, target)
+    most = _FULL * sum(target.words(memory) for memory in ("lm0", "lm1"))
+    kept = {*exact, *(name for _, name in graph.outputs)}
+    readers: dict[str, list[int]] = {}
+    for place, node in enumerate(graph.nodes):
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(place)
+    behind: dict[int, list[MNNode]] = {}
+    before: dict[int, list[MNNode]] = {}
+    renamed: dict[tuple[int, str], str] = {}
+    values: dict[str, MNValue] = {}
+    for name, axis in axes.items():
+        value = graph.values[name]
+        if name in kept or value.dtype is not MNDtype.FLOAT:
+            continue
+        late = _late(readers.get(name, ()), filled, most)
+        if not late or not all(_multiplies(graph.nodes[place], name) for place in late):
+            continue
+        last = readers[name][len(readers[name]) - len(late) - 1]
+        short, wide = f"{name}.kept", f"{name}.factor"
+        values[short] = replace(value, name=short, dtype=MNDtype.HALF)
+        values[wide] = replace(value, name=wide)
+        facts = ((AXIS, axis),)
+        made = MNNode(f"{short}.{NARROW}", NARROW, (name,), (short,), facts)
+        behind.setdefault(last, []).append(_near(made, graph.nodes[last]))
+        made = MNNode(f"{wide}.{WIDEN}", WIDEN, (short,), (wide,), facts)
+        before.setdefault(late[0], []).append(_near(made, graph.nodes[late[0]]))
+        renamed |= {(place, name): wide for place in late}
+    nodes: list[MNNode] = []
+    for place, node in enumerate(graph.nodes):
+        nodes += before.get(place, ())
+        inputs = tuple(renamed.get((place, name), name) for name in node.inputs)
+        nodes += [replace(node, inputs=inputs), *behind.get(place, ())]
+    return graph.with_values(values, nodes=tuple(nodes))
+
+
+def _late(readers: Sequence[int], filled: Sequence[float], most: float) -> Sequence[int]:
+    """Return the readers behind the first time at which LM is short."""
+    for number in range(1, len(readers)):
+        between = filled[readers[number - 1] : readers[number]]
+        if max(between) > most:
+            return readers[number:]
+    return ()
+
+
+def _multiplies(node: MNNode, name: str) -> bool:
+    return node.side is Side.DEVICE and node.op in _MULTIPLIES and node.inputs.count(name) == 1
+
+
+def _near(made: MNNode, node: MNNode) -> MNNode:
+    return replace(made, source=node.source, segment=node.segment)
