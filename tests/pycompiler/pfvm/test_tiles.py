@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import onnx
 import operator_convolutions
 import pytest
 from compiling import compiled, run, tried
+from net import Net
 
 from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import convolution, decompose
-from pycompiler.pfvm.composites.tile_choice import best_tiles
+from pycompiler.pfvm.composites.tile_choice import best_tiles, passes_beside_convolutions
 from pycompiler.pfvm.composites.tiles import Axis, Tiling, tilings
 from pycompiler.pfvm.prepare import prepare, static_types
 from pycompiler.pfvm.session import HostSession
@@ -95,3 +97,26 @@ def test_layers_of_a_network_agree_about_tiles() -> None:
     for name, (shape, rows, axis) in layers.items():
         chosen = best_tiles(shape, rows, [axis, axis], target)
         assert [tiling.count for _, tiling in chosen] == [4, 4], name
+
+
+def test_many_passes_want_tiles_on_all_units() -> None:
+    """Alone, a convolution has cheap halos on half of the units; other operators want all units."""
+    target, axis = load_target("mncore2"), Axis(32, 3, 1, 1, 1, 1)
+    units = target.level_range["MAB"] * target.level_range["L1B"] * target.level_range["L2B"]
+    used = []
+    for passes in (0, 6):
+        chosen = best_tiles((32, 16, 32, 32), 16, [axis, axis], target, passes=passes)
+        used.append(32 * prod(tiling.count for _, tiling in chosen))
+    assert used == [units // 2, units]
+
+
+@pytest.mark.parametrize(("relus", "passes"), [(0, 0.0), (1, 0.5), (4, 2.0)])
+def test_passes_beside_convolutions(relus: int, passes: float) -> None:
+    """Each operator counts by its largest operand, and views do not count."""
+    net = Net(random.Random(0), 2, 4, 6, 6)
+    value = net.put("Conv", "x", net.weights(8, 4, 3, 3), pads=[1, 1, 1, 1])
+    value = net.put("Conv", value, net.weights(8, 8, 3, 3), pads=[1, 1, 1, 1])
+    for _ in range(relus):
+        value = net.put("Relu", value)
+    model = prepare(net.model([net.view(value, 2, 288)]))
+    assert passes_beside_convolutions(model.graph, static_types(model)) == passes
