@@ -102,16 +102,19 @@ def broken(folder: Path, op: str, code: str, safety: Safety, count: int = 2) -> 
     graph = parse_graph((folder / "l3ir.txt").read_text())
     for place, node in enumerate(graph.nodes):
         if node.op == op:
-            bank = graph.values[node.outputs[0]]
-            made = code.format(bank="mn"[bank.location.value == "LM1"], addr=2 * (bank.addr or 0))
+            value = graph.values[node.outputs[0]]
+            bank = "mn"[value.location.value == "LM1"]
+            first = value.addr or 0
+            words = range(first, first + (value.num_lw or 0))
+            made = code.format(every="\n".join(f"lpassa $lr0 $l{bank}{2 * word}" for word in words))
             runs._programs[place] = target.assemble(made, "node.vsm")
     found = [record for number in range(count) for record in runs.run(number, safety)]
     return [record for record in found if record.failed]
 
 
 def test_wrong_code_is_found_at_its_node(network: Path) -> None:
-    ones = 'imm f"1" $lr0\nnop/2\nlpassa $lr0 $l{bank}{addr}'
-    infinite = 'imm i"0x7F800000" $lr0\nnop/2\nlpassa $lr0 $l{bank}{addr}'
+    ones = 'imm f"1" $lr0\nnop/2\n{every}'
+    infinite = 'imm i"0x7F800000" $lr0\nnop/2\n{every}'
     for code, problem in (
         (ones, "differ from the host's (1.0 on the device"),
         (infinite, "infinite"),
