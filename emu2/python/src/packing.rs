@@ -37,7 +37,7 @@ pub(crate) fn search_offsets(
 
 /// Moves `buffers` (rows of first moment, end, size, alignment) apart that lie at `offsets` in a memory of `capacity`, so
 /// that units are written again long after they were read last. `fixed` buffers stay. Distances of more than `window`
-/// moments are all alike. Returns the new offsets. Raises ValueError if the offsets are no placement.
+/// moments are all alike. Returns the new offsets. Raises ValueError if the offsets are no placement, or the window is below 1.
 #[pyfunction]
 pub(crate) fn spread_offsets(
     py: Python<'_>,
@@ -49,6 +49,7 @@ pub(crate) fn spread_offsets(
 ) -> PyResult<Vec<i64>> {
     let buffers: Vec<Buffer> =
         buffers.into_iter().map(|(start, end, size, align)| Buffer { start, end, size, align }).collect();
-    py.detach(|| spread(&buffers, &offsets, &fixed, capacity, window))
-        .ok_or_else(|| PyValueError::new_err("the offsets must be a placement of the buffers"))
+    py.detach(|| spread(&buffers, &offsets, &fixed, capacity, window)).ok_or_else(|| {
+        PyValueError::new_err("the offsets must be a placement of the buffers, and the window at least 1")
+    })
 }

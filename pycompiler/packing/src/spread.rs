@@ -15,13 +15,7 @@ const GAIN: f64 = 1e-9;
 /// placement. `fixed` buffers stay. Distances of more than `window` moments are all alike.
 ///
 /// A buffer costs `1 / distance` for the nearest buffer before it with common units, and as much for the nearest behind it.
-pub fn spread(
-    buffers: &[Buffer],
-    offsets: &[i64],
-    fixed: &[bool],
-    capacity: i64,
-    window: i64,
-) -> Option<Vec<i64>> {
+pub fn spread(buffers: &[Buffer], offsets: &[i64], fixed: &[bool], capacity: i64, window: i64) -> Option<Vec<i64>> {
     let count = buffers.len();
     if [offsets.len(), fixed.len()] != [count; 2] || !is_placement(buffers, offsets, capacity) || window < 1 {
         return None;
@@ -119,7 +113,12 @@ fn least(values: &[i64], size: usize) -> Vec<i64> {
 /// Whether all buffers lie inside of the memory, and none meets another.
 fn is_placement(buffers: &[Buffer], offsets: &[i64], capacity: i64) -> bool {
     let sound = |(one, &at): (&Buffer, &i64)| {
-        one.start < one.end && one.size > 0 && one.align > 0 && at >= 0 && at % one.align == 0 && at + one.size <= capacity
+        one.start < one.end
+            && one.size > 0
+            && one.align > 0
+            && at >= 0
+            && at % one.align == 0
+            && at + one.size <= capacity
     };
     if !buffers.iter().zip(offsets).all(sound) {
         return false;

@@ -107,6 +107,11 @@ def test_what_is_no_placement_is_refused(rows: Rows, offsets: list[int]) -> None
         _core.spread_offsets(rows, offsets, [False] * len(rows), 8, 4)
 
 
+def test_a_window_has_moments() -> None:
+    with pytest.raises(ValueError, match="window"):
+        _core.spread_offsets([(0, 2, 3, 1)], [0], [False], 8, 0)
+
+
 def test_short_blocks_leave_words_alone() -> None:
     """Blocks one after the other get other words each time; best fit gives them the same ones."""
     blocks = [Block(f"b{n}", 4, n, n) for n in range(16)]
