@@ -198,10 +198,13 @@ def test_other_apps_are_refused(tmp_path: Path) -> None:
 
 
 def npz(**members: bytes) -> bytes:
+    """Return the same bytes at any time: they name tests, which all processes must know alike."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in members.items():
-            out.writestr(f"{name}.npy", data)
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            out.writestr(entry, data)
     return file.getvalue()
 
 
