@@ -12,6 +12,9 @@ from ..graph.graph import MNGraph, Side
 from ..layers.view import VIEWS
 from ..machine import Target
 
+#: LM is short where values fill more than this share of it: the rest is for copies and padding.
+FULL = 0.25
+
 
 def last_readers(graph: MNGraph) -> dict[str, int]:
     """Return the place of the last node that reads each value or a view of it."""
@@ -40,3 +43,17 @@ def filled_words(graph: MNGraph, ends: Mapping[str, int], target: Target) -> lis
             change[place] += words
             change[ends.get(name, place) + 1] -= words
     return [float(one) for one in np.cumsum(change[:-1])]
+
+
+def reader_places(graph: MNGraph) -> dict[str, list[int]]:
+    """Return the places of the nodes that read each value, in the order of the graph."""
+    found: dict[str, list[int]] = {}
+    for place, node in enumerate(graph.nodes):
+        for name in dict.fromkeys(node.inputs):
+            found.setdefault(name, []).append(place)
+    return found
+
+
+def most_words(target: Target, share: float) -> float:
+    """Return the long words of each PE beyond which LM is short."""
+    return share * sum(target.words(memory) for memory in ("lm0", "lm1"))

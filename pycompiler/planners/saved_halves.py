@@ -17,12 +17,12 @@ from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..machine import Target
 from .halves import channel_axes
-from .life_times import filled_words, last_readers
+from .life_times import FULL, filled_words, last_readers, most_words, reader_places
 
 #: Operators that take a rounded factor.
 _MULTIPLIES = ("Mul",)
 #: Values are rounded if values fill more than this share of LM at some time in between.
-_FULL = 0.25
+_FULL = FULL
 
 
 def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
@@ -33,12 +33,9 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
     axes = channel_axes(graph, target)
     ends = last_readers(graph)
     filled = filled_words(graph, ends, target)
-    most = _FULL * sum(target.words(memory) for memory in ("lm0", "lm1"))
+    most = most_words(target, _FULL)
     kept = {*exact, *(name for _, name in graph.outputs)}
-    readers: dict[str, list[int]] = {}
-    for place, node in enumerate(graph.nodes):
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(place)
+    readers = reader_places(graph)
     behind: dict[int, list[MNNode]] = {}
     before: dict[int, list[MNNode]] = {}
     renamed: dict[tuple[int, str], str] = {}

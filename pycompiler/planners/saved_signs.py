@@ -18,14 +18,14 @@ from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.half_conversions import NARROW, WIDEN
 from ..machine import Target
 from ..pfvm.session import Array
-from .life_times import filled_words, last_readers
+from .life_times import FULL, filled_words, last_readers, most_words, reader_places
 
 #: The operator whose result is compared.
 _RELU = "Relu"
 #: Operators that compare elements.
 _COMPARES = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 #: Signs are taken from halves if values fill more than this share of LM at some time in between.
-_FULL = 0.25
+_FULL = FULL
 
 
 def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -> MNGraph:
@@ -42,11 +42,8 @@ def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -
         return graph
     ends = last_readers(graph)
     filled = filled_words(graph, ends, target)
-    most = _FULL * sum(target.words(memory) for memory in ("lm0", "lm1"))
-    readers: dict[str, list[int]] = {}
-    for place, node in enumerate(graph.nodes):
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(place)
+    most = most_words(target, _FULL)
+    readers = reader_places(graph)
     inserted: dict[int, list[MNNode]] = {}
     renamed: dict[tuple[int, str], str] = {}
     values: dict[str, MNValue] = {}
