@@ -89,8 +89,8 @@ def plan_addresses(
                 addresses, words = found, capacity
         if words > capacity:
             raise _too_much(graph, location, wanted, addresses, capacity, words)
-        # Addresses that the user gives may lie between the steps of vectors: then values stay.
-        if location is not Location.DRAM and not any(at % step for at in addresses.values()):
+        if location is not Location.DRAM:
+            # Values fill whole vectors, and given addresses are those of vectors too.
             addresses = spread(wanted, addresses, capacity, step)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     for whole, parts in slices.items():
