@@ -15,9 +15,9 @@ from targets_layers import Row, encoder, with_biases
 from torch import nn
 
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import prepare
 from pycompiler.emit.merge_bound import Bound, bound_of
 from pycompiler.emit.segments import CONCAT, MERGED, addresses_of, emit_segments, kind_of
+from pycompiler.emit.units import prepare
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.export import export
 from pycompiler.graph.graph import MNGraph

@@ -5,78 +5,27 @@ See docs/compiler/merging.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import lcm
 
-from ..layers.fragment import Fragment, Move
+from ..layers.fragment import Fragment
 from ..machine import Target
-from .addressed_lines import Lines, Ready, Shelf, joined_line
+from .addressed_lines import Ready, Shelf, joined_line
 from .clock import Clock
-from .download_order import by_first_read, downloads_before
-from .hazards import Access, Tracker
-from .kept_masks import with_kept_masks
-from .line_shift import Shift
-from .move_costs import MoveCosts
+from .hazards import Tracker
 from .node_order import by_urgency
+from .other_blocks import OtherBlocks, Use
 from .other_words import OtherWords
-from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY, Shifted
 from .text import Addresses
 from .timeline import Placed, Timeline
+from .units import Kind, Prepared, Unit, prepare
 from .writer import Code, Listing, Writer
 
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
-_NO_LIMIT = 1 << 32  # past the end of any memory
-
-
-class Kind(Enum):
-    """What the pass makes of the lines of a node."""
-
-    #: a download: it gets other addresses, and its lines are placed one by one
-    DOWNLOAD = "download"
-    #: another transfer: its lines are placed one by one
-    TRANSFER = "transfer"
-    OTHER = "other"
-    #: as the last, but other nodes read what it leaves in registers and in memories of transfers
-    FIXED = "fixed"
-
-
-@dataclass(frozen=True, eq=False)
-class Unit:
-    """An MV, or lines of node ``owner`` that must follow each other without a gap."""
-
-    owner: int
-    lines: Sequence[Ready]
-    #: whether it belongs to a chunk of a download; and the MVs of the chunk that it begins
-    streams: bool = False
-    begins: Sequence[Ready] | None = None
-
-    @property
-    def is_move(self) -> bool:
-        """Whether it is an MV."""
-        return isinstance(self.lines[0].line, Move)
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The lines of some nodes, and all units in the order of placing.
-
-    Words of downloads in L2BM stay below ``limit``.
-    """
-
-    lines: Sequence[Lines]
-    units: Sequence[Unit]
-    costs: MoveCosts
-    limit: int
-    #: gives the units of a node with other words; nodes that keep their words are not in ``free``
-    again: Callable[[int, Shift], Sequence[Unit]]
-    free: Collection[int]
-    downloads: Collection[int]
-    #: whether masks stay in their registers from node to node
-    masks_stay: bool
 
 
 def merge(
@@ -121,7 +70,7 @@ def _ways(
         return
     yield replace(kept, free=())
     yield kept
-    if len(kept.free) + len(kept.downloads) < len(kept.lines):
+    if len(kept.free) + kinds.count(Kind.DOWNLOAD) < len(kept.lines):
         return  # nodes read what others leave in registers, or downloads have an order of their own
     made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
     order = None if made is None else by_urgency(made.lines, made.costs, target)
@@ -137,185 +86,82 @@ def _end(placed: Sequence[Placed]) -> int:
     return max((one.step for one in placed), default=0)
 
 
-def prepare(
-    fragments: Sequence[Fragment],
-    addresses: Addresses,
-    target: Target,
-    kinds: Sequence[Kind],
-    shelf: Shelf | None = None,
-    *,
-    masks_stay: bool = True,
-) -> Prepared | None:
-    """Return what is placed; None if lines that belong together cannot be kept together.
-
-    With ``masks_stay``, masks stay in their registers from node to node. ``shelf`` has the lines
-    that were made for the same addresses and kinds before.
-    """
-    shelf = shelf or Shelf(addresses, target, ports=True)
-    other = ReorderedAddresses(target)
-
-    def own(fragment: Fragment, kind: Kind) -> Fragment:
-        if kind is Kind.DOWNLOAD:
-            fragment = other.of(fragment)
-        # Lines of transfers are placed one by one.
-        alone = fragment.loose or kind in (Kind.DOWNLOAD, Kind.TRANSFER)
-        return replace(fragment, packed=True) if alone else fragment
-
-    made = [own(fragment, kind) for fragment, kind in zip(fragments, kinds, strict=True)]
-    # A node that others rely on leaves in registers exactly what its lines say.
-    masks_stay = masks_stay and Kind.FIXED not in kinds
-    made = with_kept_masks(made, target) if masks_stay else made
-    ready = [shelf.of(fragment) for fragment in made]
-    units: list[list[Unit]] = []
-    for owner, lines in enumerate(ready):
-        found = _units(owner, lines.lines)
-        if found is None:
-            return None
-        units.append(_chunks(found) if kinds[owner] is Kind.DOWNLOAD else found)
-    loose = [number for number, fragment in enumerate(fragments) if fragment.loose]
-    limit = _lowest([ready[number] for number in loose])
-    order = _in_order(units, ready, kinds, loose, target)
-
-    def again(owner: int, shift: Shift) -> Sequence[Unit]:
-        found = _units(owner, shelf.of(made[owner], shift).lines)
-        assert found is not None
-        return found
-
-    downloads = {n for n, kind in enumerate(kinds) if kind is Kind.DOWNLOAD}
-    free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
-    costs = MoveCosts(addresses, target)
-    return Prepared(ready, order, costs, limit, again, free - set(loose), downloads, masks_stay)
-
-
-def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
-    """Cut a node into units; None if lines of one unit would have to wait for an MV among them."""
-    out: list[Unit] = []
-    run: list[Ready] = []
-    between: list[Ready] = []  # MVs that stand between two lines of the run
-
-    def close() -> None:
-        if run:
-            out.append(Unit(owner, tuple(run)))
-        out.extend(Unit(owner, (move,)) for move in between)
-        run.clear()
-        between.clear()
-
-    before: frozenset[str] = frozenset()
-    for ready in lines:
-        if isinstance(ready.line, Move):
-            between.append(ready)
-            continue
-        taken = frozenset(slot for op in ready.ops for slot in op.takes)
-        if not taken <= before:
-            return None
-        if not taken:
-            close()
-        elif any(move.touched.conflicts(ready.touched) for move in between):
-            return None
-        run.append(ready)
-        before = frozenset(op.slot for op in ready.ops)
-    close()
-    return out
-
-
-def _chunks(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units of a download, each with its index in a chunk: MVs and the lines after them.
-
-    If a line reads words of L2BM that the MVs of its chunk did not write, the words must keep their
-    addresses. Then the units are returned unchanged.
-    """
-    out: list[Unit] = []
-    brought: list[Access] = []
-    for number, unit in enumerate(units):
-        begins = None
-        if unit.is_move and not (number and units[number - 1].is_move):
-            end = number
-            while end < len(units) and units[end].is_move:
-                end += 1
-            begins = [one.lines[0] for one in units[number:end]]
-            brought = [access for move in begins for access in move.touched.writes]
-        elif not unit.is_move:
-            for access in (access for line in unit.lines for access in line.touched.reads):
-                if access.memory == MEMORY and not any(
-                    one.low <= access.low and access.high <= one.high for one in brought
-                ):
-                    return list(units)
-        out.append(replace(unit, streams=True, begins=begins))
-    return out
-
-
-def _in_order(
-    units: Sequence[Sequence[Unit]],
-    ready: Sequence[Lines],
-    kinds: Sequence[Kind],
-    loose: Sequence[int],
-    target: Target,
-) -> list[Unit]:
-    """Return the units of all nodes; downloads before a loose node in the order of their use."""
-    out: list[Unit] = []
-    done = 0
-    downloads = [kind is Kind.DOWNLOAD for kind in kinds]
-    for reader in loose:
-        run = downloads_before(reader, downloads, ready)
-        out += (unit for own in units[done : run.start] for unit in own)
-        chunks = [list(_split(units[number])) for number in run]
-        lines = [[[line for unit in one for line in unit.lines] for one in own] for own in chunks]
-        for download, number in by_first_read(lines, ready[reader], target):
-            out += chunks[download][number]
-        done = reader
-    return [*out, *(unit for own in units[done:] for unit in own)]
-
-
-def _lowest(nodes: Sequence[Lines]) -> int:
-    """Return the first word of L2BM that lines of these nodes touch.
-
-    Such lines run beside downloads. If a chunk of a download took their words, all of them that
-    stand behind it would wait for it.
-    """
-    lines = (line for node in nodes for line in node.lines if line.shared)
-    touched = (one for line in lines for one in (*line.touched.reads, *line.touched.writes))
-    return min((one.low for one in touched if one.memory == MEMORY), default=_NO_LIMIT)
-
-
-def _split(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
-    """Cut the units of a download into its chunks."""
-    starts = [at for at, unit in enumerate(units) if unit.begins is not None]
-    starts = [0, *starts[1:]] if starts else [0]
-    for start, end in zip(starts, [*starts[1:], len(units)], strict=True):
-        yield units[start:end]
-
-
 def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing.
 
     ``kind`` says where a line may stand.
+    """
+    crowded: set[int] = set()
+    while True:
+        found = _placed(made, target, kind, crowded)
+        if found is not None:
+            return found
+
+
+def _placed(
+    made: Prepared, target: Target, kind: type[Timeline], crowded: set[int]
+) -> list[Placed] | None:
+    """Return the same; nodes in ``crowded`` keep their words of transfer memories together.
+
+    None if a further node must: it is in ``crowded`` now.
     """
     units, limit = made.units, made.limit
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
     timeline = kind(made.costs, target, anywhere)
     shifted, others = Shifted(target), OtherWords(target, limit, masks_stay=made.masks_stay)
+    blocks = OtherBlocks(target, limit, shifted)
+    uses, at = _uses(made, blocks, crowded), Counter[int]()
     shift = 0
     waiting: Iterator[Unit] = iter(())
     owner = -1
     for unit in units:
+        use = uses.get(unit.owner)
         if unit.owner != owner:
             owner = unit.owner
             waiting = iter(())
             if owner in made.free:
-                words = others.of(made.lines[owner], timeline)
+                kept = use.memories if use else ()
+                words = others.of(made.lines[owner], timeline, kept)
                 waiting = iter(made.again(owner, words) if words else ())
         unit = next(waiting, unit)
         if unit.begins is not None:
             shift = _best_shift(unit.begins, timeline, target, limit)
         elif not unit.streams:
             shift = 0
-        lines = [shifted.of(line, shift) for line in unit.lines] if shift else unit.lines
+        lines = unit.lines
+        if shift:
+            lines = [shifted.of(line, ((MEMORY, shift),)) for line in lines]
+        if use is not None:
+            moved = [blocks.of(one, at[owner] + n, use, timeline) for n, one in enumerate(lines)]
+            lines = [one for one in moved if one is not None]
+            if len(lines) < len(moved):
+                crowded.add(owner)
+                return None
+            at[owner] += len(lines)
+        known = len(timeline.placed)
         if unit.is_move:
             timeline.place_move(lines[0], unit.owner)
         else:
             timeline.place_lines(lines, unit.owner)
+        for one in timeline.placed[known:]:
+            blocks.note(one)
     return timeline.placed
+
+
+def _uses(made: Prepared, blocks: OtherBlocks, crowded: Collection[int]) -> dict[int, Use]:
+    """Return how each node uses transfer memories, if its words may move there."""
+    if not made.free:
+        return {}
+    lines: dict[int, list[Ready]] = {}
+    for unit in made.units:
+        lines.setdefault(unit.owner, []).extend(unit.lines)
+    out: dict[int, Use] = {}
+    for owner, own in lines.items():
+        kind = made.kinds[owner]
+        if owner not in crowded and (owner in made.free or kind is Kind.DOWNLOAD):
+            out[owner] = blocks.use(own, kind)
+    return out
 
 
 def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limit: int) -> int:

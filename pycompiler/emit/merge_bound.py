@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Ready
-from .merge import Prepared, place
+from .merge import place
 from .move_costs import MoveCosts
 from .timeline import Placed, Timeline
 from .touch_times import Port
+from .units import Prepared
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
@@ -68,9 +68,9 @@ class OtherWords:
         if masks_stay:
             del self._rooms[masks["memory"]]
 
-    def of(self, lines: Lines, timeline: Timeline) -> Shift:
-        """Return how far the words of a node move in each memory."""
-        used = self._used(lines)
+    def of(self, lines: Lines, timeline: Timeline, kept: Collection[str] = ()) -> Shift:
+        """Return how far the words of a node move in each memory, but for those of ``kept``."""
+        used = {memory: use for memory, use in self._used(lines).items() if memory not in kept}
         found = ((memory, self._best(memory, use, timeline)) for memory, use in used.items())
         return tuple(sorted((memory, more) for memory, more in found if more))
 

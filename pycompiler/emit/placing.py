@@ -82,7 +82,21 @@ class Placing:
 
     def earliest(self, op: Op, at: int) -> int:
         """Return the first step from ``at`` on at which no access of ``op`` comes too soon."""
+        at = self.earliest_read(op, at)
         written, read = self.written, self.read
+        for touch in op.writes:
+            for place, _ in touch.places:
+                before = written.get(place)
+                if before is not None and before[0] >= at:
+                    at = before[0] + 1
+                step = read.get(place, 0)
+                if step > at:
+                    at = step
+        return at
+
+    def earliest_read(self, op: Op, at: int) -> int:
+        """Return the first step from ``at`` on at which no read of ``op`` comes too soon."""
+        written = self.written
         for touch in op.reads:
             for place, cycle in touch.places:
                 before = written.get(place)
@@ -94,14 +108,6 @@ class Placing:
                     steps = max(1, -(-(cycles + 1 + wrote - cycle) // self.target.cycles))
                 if step + steps > at:
                     at = step + steps
-        for touch in op.writes:
-            for place, _ in touch.places:
-                before = written.get(place)
-                if before is not None and before[0] >= at:
-                    at = before[0] + 1
-                step = read.get(place, 0)
-                if step > at:
-                    at = step
         return at
 
     def _gap(self, memory: str, writer: Op, reader: Op) -> tuple[int, int | None]:

@@ -14,7 +14,8 @@ from ..layers.switch.layer import SWITCH
 from ..machine import Target
 from .concat import concatenate
 from .fragment_cache import Fragments
-from .merge import Kind, merge
+from .merge import merge
+from .units import Kind
 from .writer import Code
 
 #: The values of the option `emit`.

@@ -1,97 +1,134 @@
-"""The same lines and MVs, with other addresses in L2BM."""
+"""The same lines and MVs, with other addresses in transfer memories."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..layers.fragment import BlockOperand, Instruction, Move, Operand, Step
 from ..machine import Target
 from .addressed_lines import Ready
 from .hazards import Access, Accesses
+from .line_shift import Shift, shifted
 from .ports import Op, Touch, moved_touch
 from .text import operand_text
+from .webs import MEMORIES
 
 MEMORY = "l2bm"
 
 
+#: How far the words of each instruction of a line move in each memory; of an MV.
+Shifts = tuple[Shift, ...]
+
+
 class Shifted:
-    """Makes lines with other addresses in L2BM; each is made once."""
+    """Makes lines with other addresses; each is made once."""
 
     def __init__(self, target: Target):
         self._target = target
         # Keys are identities. The lines are kept so that no other object gets the same identity.
-        self._made: dict[tuple[int, int], tuple[Ready, Ready]] = {}
+        self._made: dict[tuple[int, Shifts], tuple[Ready, Ready]] = {}
 
-    def of(self, ready: Ready, words: int) -> Ready:
-        """Return the line, with its addresses in L2BM increased by ``words`` long words."""
-        if not words:
+    def of(self, ready: Ready, shift: Shift) -> Ready:
+        """Return the line, with all its addresses in some memories above the PEs moved."""
+        line = ready.line
+        count = 1 if isinstance(line, Move) else len(line.instructions)
+        return self.each(ready, (shift,) * count)
+
+    def each(self, ready: Ready, shifts: Shifts) -> Ready:
+        """Return the line, with the addresses of each instruction moved by their own shift."""
+        if not any(shifts):
             return ready
-        key = id(ready), words
+        key = id(ready), shifts
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = ready, self._shifted(ready, words)
+            found = self._made[key] = ready, self._shifted(ready, shifts)
         return found[1]
 
-    def _shifted(self, ready: Ready, words: int) -> Ready:
-        touched = Accesses(
-            tuple(_access(access, words) for access in ready.touched.reads),
-            tuple(_access(access, words) for access in ready.touched.writes),
-        )
-        if isinstance(ready.line, Move):
-            line = replace(
-                ready.line,
-                source=_block(ready.line.source, words),
-                destination=_block(ready.line.destination, words),
+    def _shifted(self, ready: Ready, shifts: Shifts) -> Ready:
+        line = ready.line
+        if isinstance(line, Move):
+            (shift,) = shifts
+            (move,) = shifted([line], shift)
+            words = dict(shift)
+            reads, writes = (
+                tuple(_access(access, words.get(access.memory, 0)) for access in accesses)
+                for accesses in (ready.touched.reads, ready.touched.writes)
             )
-            return replace(ready, line=line, touched=touched)
-        instructions = tuple(_instruction(one, words) for one in ready.line.instructions)
-        tokens = ready.text.split(" ")
-        for before, after in zip(ready.line.instructions, instructions, strict=True):
-            for old, new in zip(_operands(before), _operands(after), strict=True):
-                if old is not new:
-                    at = tokens.index(operand_text(old, {}, self._target))
-                    tokens[at] = operand_text(new, {}, self._target)
-        ops = tuple(
-            _op(op, instruction, words)
-            for op, instruction in zip(ready.ops, instructions, strict=True)
-        )
+            return replace(ready, line=move, touched=Accesses(reads, writes))
+        moved = [
+            _moved(instruction, shift)
+            for instruction, shift in zip(line.instructions, shifts, strict=True)
+        ]
+        texts = zip(ready.text.split("; "), line.instructions, moved, strict=True)
+        ops = zip(ready.ops, moved, map(dict, shifts), strict=True)
         return replace(
-            ready, line=Step(instructions), touched=touched, text=" ".join(tokens), ops=ops
+            ready,
+            line=Step(tuple(moved)),
+            touched=_touched(ready.touched, line.instructions, shifts),
+            text="; ".join(self._text(*each) for each in texts),
+            ops=tuple(_op(*each) for each in ops),
         )
 
-
-def _operands(instruction: Instruction) -> tuple[Operand, ...]:
-    return (*instruction.sources, *instruction.destinations)
-
-
-def _operand(operand: Operand, words: int) -> Operand:
-    return _block(operand, words) if isinstance(operand, BlockOperand) else operand
-
-
-def _block(operand: BlockOperand, words: int) -> BlockOperand:
-    if operand.memory != MEMORY:
-        return operand
-    return replace(operand, offset=operand.offset + words)
+    def _text(self, text: str, before: Instruction, after: Instruction) -> str:
+        """Return the text of an instruction with its new operands."""
+        if before is after:
+            return text
+        tokens = text.split(" ")
+        at = 0
+        for old, new in zip(_blocks(before), _blocks(after), strict=True):
+            if not old.implied:
+                at = tokens.index(operand_text(old, {}, self._target), at)
+                tokens[at] = operand_text(new, {}, self._target)
+        return " ".join(tokens)
 
 
-def _instruction(instruction: Instruction, words: int) -> Instruction:
-    return replace(
-        instruction,
-        sources=tuple(_operand(one, words) for one in instruction.sources),
-        destinations=tuple(_operand(one, words) for one in instruction.destinations),
+def _moved(instruction: Instruction, shift: Shift) -> Instruction:
+    if not shift:
+        return instruction
+    (line,) = shifted([Step((instruction,))], shift)
+    assert isinstance(line, Step)
+    return line.instructions[0]
+
+
+def _blocks(instruction: Instruction) -> list[BlockOperand]:
+    operands = (*instruction.sources, *instruction.destinations)
+    return [one for one in operands if isinstance(one, BlockOperand)]
+
+
+def _touched(touched: Accesses, instructions: Sequence[Instruction], shifts: Shifts) -> Accesses:
+    """Return the accesses of a line, which stand in the order of its operands."""
+
+    def moved(
+        accesses: Sequence[Access], operands: Iterator[tuple[Operand, Shift]]
+    ) -> Iterator[Access]:
+        blocks = ((one, shift) for one, shift in operands if isinstance(one, BlockOperand))
+        for access in accesses:
+            if access.memory in MEMORIES:
+                block, shift = next(blocks)
+                assert block.memory == access.memory
+                access = _access(access, dict(shift).get(access.memory, 0))
+            yield access
+
+    pairs = list(zip(instructions, shifts, strict=True))
+    return Accesses(
+        tuple(moved(touched.reads, ((o, s) for i, s in pairs for o in i.sources))),
+        tuple(moved(touched.writes, ((o, s) for i, s in pairs for o in i.destinations))),
     )
 
 
-def _access(access: Access, words: int) -> Access:
-    if access.memory != MEMORY:
-        return access
-    return replace(access, low=access.low + words, high=access.high + words)
+def _access(access: Access, more: int) -> Access:
+    return replace(access, low=access.low + more, high=access.high + more) if more else access
 
 
-def _op(op: Op, instruction: Instruction, words: int) -> Op:
+def _op(op: Op, instruction: Instruction, words: Mapping[str, int]) -> Op:
+    if not words:
+        return op
+
     def moved(touches: tuple[Touch, ...]) -> tuple[Touch, ...]:
         return tuple(
-            moved_touch(touch, words) if touch.memory == MEMORY else touch for touch in touches
+            moved_touch(touch, words[touch.memory]) if touch.memory in words else touch
+            for touch in touches
         )
 
     return replace(op, instruction=instruction, reads=moved(op.reads), writes=moved(op.writes))

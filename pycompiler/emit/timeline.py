@@ -214,6 +214,20 @@ class Timeline:
                     start, moved = free, True
         return start
 
+    def soonest(self, ready: Ready) -> int:
+        """Return the first step at which all that a line or an MV reads is there."""
+        moves, at, cycle = self._moves, 0, -1
+        if isinstance(ready.line, Move):
+            for access in ready.touched.reads:
+                at = max(at, moves.lines_written.last(access) + self._before_move)
+                cycle = max(cycle, moves.written.last(access, self._units_of(access)))
+        else:
+            for op in ready.ops:
+                at = self._placing.earliest_read(op, at)
+            if ready.shared:
+                cycle = max(map(moves.written.last, ready.touched.reads), default=-1)
+        return max(at, -(-cycle // self._target.cycles))
+
     def last_of(self, access: Access, more: int) -> int:
         """Return the last step that touches what ``access`` does, ``more`` long words higher."""
         if access.memory not in SHARED:

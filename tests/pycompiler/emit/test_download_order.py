@@ -13,7 +13,8 @@ from compiling import compiled, model_of, run
 from pycompiler.emit.addressed_lines import Lines, Shelf
 from pycompiler.emit.download_order import by_first_read, downloads_before
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import Kind, merge
+from pycompiler.emit.merge import merge
+from pycompiler.emit.units import Kind
 from pycompiler.layers.dram_transfer import DOWNLOAD
 from pycompiler.layers.fragment import (
     BlockOperand,

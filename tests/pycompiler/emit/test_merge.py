@@ -20,12 +20,13 @@ from pycompiler.app.model import DeviceSegment
 from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import Kind, Unit, _chunks, merge, prepare
+from pycompiler.emit.merge import merge
 from pycompiler.emit.merge_bound import bound_of
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
 from pycompiler.emit.segments import emit_segments
 from pycompiler.emit.shifted import Shifted
 from pycompiler.emit.text import instruction_text, operand_text
+from pycompiler.emit.units import Kind, Unit, _chunks, prepare
 from pycompiler.emit.writer import Code
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.dram_transfer import DOWNLOAD
@@ -294,7 +295,7 @@ def test_a_line_that_lies_elsewhere_is_the_line_with_other_addresses() -> None:
     target = load_target("mini")
     for fragment, addresses in downloads("mini"):
         for ready in Shelf(addresses, target, ports=True).of(fragment).lines:
-            moved = Shifted(target).of(ready, 1024)
+            moved = Shifted(target).of(ready, (("l2bm", 1024),))
             if isinstance(moved.line, Move):
                 operands = (moved.line.source, moved.line.destination)
                 before = (ready.line.source, ready.line.destination)  # type: ignore[union-attr]

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from random_lines import MASK, Lines, final
 
 from pycompiler.emit.concat import concatenate
-from pycompiler.emit.merge import Kind, merge, prepare
+from pycompiler.emit.merge import merge
 from pycompiler.emit.node_order import by_urgency
 from pycompiler.emit.other_words import OtherWords
 from pycompiler.emit.timeline import Timeline
+from pycompiler.emit.units import Kind, prepare
 from pycompiler.graph.digits import PrimeDigit, primes
 from pycompiler.graph.layout import Level
 from pycompiler.layers.fragment import (
