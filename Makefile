@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycom
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo browser test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
+.PHONY: demo browser test rust test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
 
 install: $(STAMP)
 
@@ -30,7 +30,14 @@ $(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
 demo: $(STAMP)
 	$(BIN)/python -m pycompiler.demo --out $(DEMO_OUT)
 
-test: lint test-rust test-python
+# What cargo checks needs no Python packages, so it runs while pip fetches them.
+test:
+	$(MAKE) --jobs=2 rust lint-python
+	$(MAKE) test-python
+
+rust:
+	$(MAKE) lint-rust
+	$(MAKE) test-rust
 
 # The bindings have no tests of their own. They are named so that cargo picks the features of emu2 that pip picks: what is
 # built here is built once.
