@@ -6,6 +6,7 @@ lies elsewhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
@@ -24,8 +25,13 @@ _PLACES = 64
 _BLOCKS = "l1bm"
 #: The parts of memories that nodes leave to others. Downloads may run ahead in theirs. A product
 #: would fill all of a memory with what it needs later, and transfers beside it would wait.
-_TRANSFERS = {_BLOCKS: RING_SHARE, MEMORY: 4}
-_COMPUTES = {_BLOCKS: 2, MEMORY: 2}
+_PARTS: Mapping[Kind, Mapping[str, int]] = {
+    Kind.DOWNLOAD: {},
+    Kind.TRANSFER: {_BLOCKS: RING_SHARE, MEMORY: 4},
+    Kind.OTHER: {_BLOCKS: 2, MEMORY: 2},
+}
+#: A node that needs more than this part of a memory at once has no room there to move webs.
+_FULL = 2
 
 
 @dataclass(frozen=True)
@@ -59,14 +65,17 @@ class OtherBlocks:
 
     def use(self, lines: Sequence[Ready], kind: Kind) -> Use:
         """Return how a node of a kind uses transfer memories."""
-        webs = webs_of([ready.line for ready in lines], self._target)
-        if kind is Kind.DOWNLOAD:
-            # Its words of L2BM are chosen for all MVs of a chunk.
-            return Use([tuple(map(_of_blocks, line)) for line in webs], self._words)
-        parts = _TRANSFERS if kind is Kind.TRANSFER else _COMPUTES
-        return Use(
-            webs, {m: n - n // parts[m] if m in parts else n for m, n in self._words.items()}
-        )
+        found = webs_of([ready.line for ready in lines], self._target)
+        # Downloads choose their words of L2BM for all MVs of a chunk.
+        memories = {_BLOCKS} if kind is Kind.DOWNLOAD else set(MEMORIES)
+        memories -= {m for m, most in _most(found).items() if most * _FULL > self._words[m]}
+        webs = [
+            tuple(tuple(web for web in one if web.memory in memories) for one in line)
+            for line in found
+        ]
+        parts = _PARTS[kind]
+        ends = {m: n - n // parts[m] if m in parts else n for m, n in self._words.items()}
+        return Use(webs, ends)
 
     def of(self, ready: Ready, number: int, use: Use, timeline: Timeline) -> Ready | None:
         """Return line ``number`` of a node with words that are free when it can start.
@@ -141,5 +150,18 @@ class OtherBlocks:
         return best
 
 
-def _of_blocks(webs: tuple[Web, ...]) -> tuple[Web, ...]:
-    return tuple(web for web in webs if web.memory == _BLOCKS)
+def _most(webs: Sequence[Webs]) -> Mapping[str, int]:
+    """Return the most long words of each memory that webs hold at the same time."""
+    left: dict[Web, int] = {}
+    held: Counter[str] = Counter()
+    most: dict[str, int] = {}
+    for line in webs:
+        for web in (web for one in line for web in one):
+            if web not in left:
+                left[web] = web.count
+                held[web.memory] += web.high - web.low
+                most[web.memory] = max(most.get(web.memory, 0), held[web.memory])
+            left[web] -= 1
+            if not left[web]:
+                held[web.memory] -= web.high - web.low
+    return most
