@@ -101,9 +101,9 @@ def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> li
 def _placed(
     made: Prepared, target: Target, kind: type[Timeline], crowded: set[int]
 ) -> list[Placed] | None:
-    """Return the same; nodes in ``crowded`` keep their words of transfer memories together.
+    """Return what `place` does. Nodes in ``crowded`` move in transfer memories as a whole.
 
-    None if a further node must: it is in ``crowded`` now.
+    None if webs of another node found no place: that node is in ``crowded`` now.
     """
     units, limit = made.units, made.limit
     ops = (op for unit in units for line in unit.lines for op in line.ops)

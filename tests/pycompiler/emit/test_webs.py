@@ -10,6 +10,11 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pycompiler.emit.addressed_lines import Ready
+from pycompiler.emit.hazards import Accesses
+from pycompiler.emit.other_blocks import OtherBlocks
+from pycompiler.emit.shifted import Shifted
+from pycompiler.emit.units import Kind
 from pycompiler.emit.webs import Web, webs_of
 from pycompiler.layers.fragment import (
     BlockOperand,
@@ -115,6 +120,16 @@ def test_a_line_with_two_blocks_has_a_web_for_each() -> None:
 def test_words_of_a_value_have_no_web() -> None:
     named = line("l1bmd", PE, BlockOperand("l1bm", 0, 64, value="x"))
     assert of("l1bm", [named, down(0)]) == [None, None]
+
+
+def test_a_node_that_needs_most_of_a_memory_at_once_has_no_webs_there() -> None:
+    """Its webs would find no place one after the other."""
+    words = TARGET.words("l1bm")
+    blocks = OtherBlocks(TARGET, words, Shifted(TARGET))
+    for size, memories in ((words // 2, {"l1bm"}), (words // 2 + 64, set())):
+        lines = [up(at) for at in range(0, size, 64)] + [down(at) for at in range(0, size, 64)]
+        ready = [Ready(one, Accesses((), ()), "", False) for one in lines]
+        assert blocks.use(ready, Kind.TRANSFER).memories == memories
 
 
 @given(st.integers(0, 2**32 - 1))
