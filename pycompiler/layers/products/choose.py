@@ -14,8 +14,8 @@ from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
-from .layouts import fits, operand_layouts
-from .roles import PRECISION, Roles, precision_of, roles_of
+from .layouts import fits, operand_layouts, terms_unit
+from .roles import PRECISION, Roles, precision_of, roles_of, whole_units
 from .route import shares
 from .spreads import (
     Spread,
@@ -142,7 +142,9 @@ def _spreads(
         for near in (*kept, None):
             for rule in tried:
                 spread = spread_units(roles, kind, target, near, rule)
-                if spread in done or (rule.contracted and (rounded or not spread.k)):
+                # A last slice that is shorter may not fill all L1Bs.
+                whole = not spread.k or whole_units(node, 0, terms_unit(spread, kind))
+                if spread in done or (rule.contracted and (rounded or not spread.k or not whole)):
                     continue
                 done.append(spread)
                 found = operand_layouts(node, graph, spread, target)

@@ -14,7 +14,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
-from .roles import Precision, Roles, bias_of, precision_of, roles_of
+from .roles import Precision, Roles, bias_of, precision_of, roles_of, whole_units
 from .spreads import Spread, placed
 
 
@@ -194,8 +194,9 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     spread.k = units(node.inputs[0], roles.a[2])
     if spread.k:
         # All L1Bs share the terms, and each has whole blocks: nothing clears a block of padding.
-        unit = precision_of(node, target).packed * prod(digit.size for digit in spread.k)
-        if len(spread.k) != len(primes(target.level_range["L1B"])) or roles.k % unit:
+        unit = terms_unit(spread, precision_of(node, target))
+        every = len(spread.k) == len(primes(target.level_range["L1B"]))
+        if not every or not whole_units(node, roles.k, unit):
             return None
     found = operand_layouts(node, graph, spread, target)
     if roles.windows or all(_is_laid_out(graph.values[n], one, target) for n, one in found.items()):
@@ -203,6 +204,11 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     longer = _longer(roles, node, graph)
     # L1Bs share whole blocks only.
     return found if spread.k else operand_layouts(node, graph, spread, target, longer)
+
+
+def terms_unit(spread: Spread, kind: Precision) -> int:
+    """Return the number of terms that fill a block on each L1B that shares them."""
+    return kind.packed * prod(digit.size for digit in spread.k)
 
 
 def _is_laid_out(value: MNValue, layout: Layout, target: Target) -> bool:

@@ -36,18 +36,16 @@ def pipelined(
     """Yield lines that convert the operand of the next instructions while these run.
 
     ``registers`` hold converted vectors that later pairs use again: then the ALU is free, and so is
-    the memory of the vector. A pair without instructions only brings its vector there.
+    the memory of the vector.
     """
     # Rows of a matrix take both long words of a result; a register holds the first one.
-    times = Counter(source for source, use in lines if not use or use[0].slot == "mau")
+    times = Counter(source for source, use in lines if use[0].slot == "mau")
     again = [source for source, count in times.items() if count > 1]
     held = dict(zip(again, registers, strict=False))
     there: set[PeOperand] = set()
     before: tuple[Instruction, ...] = ()
     for source, instructions in lines:
-        multiplies = not instructions or instructions[0].slot == "mau"
-        if source in there and not instructions:
-            continue
+        multiplies = instructions[0].slot == "mau"
         if multiplies and source in there:
             if before:
                 yield Step(before)
@@ -61,7 +59,7 @@ def pipelined(
             there.add(source)
             made = replace(made, destinations=(held[source],))
         yield Step((*before, made))
-        *others, before = uses(instructions) if instructions else [()]
+        *others, before = uses(instructions)
         yield from map(Step, others)
     if before:
         yield Step(before)

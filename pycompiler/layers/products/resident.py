@@ -28,7 +28,8 @@ from ..fragment import (
 from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
-from .pipelined import pipelined, product_of, vector_registers
+from .overlapped import Tile, may_overlap, one_behind_the_other, tile_lines
+from .pipelined import product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails, tail_steps
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
@@ -180,7 +181,7 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     for times, count in ((whole, most), (1, rest)):
         if not times or not count:
             continue
-        each = _blocks_together(work, count, most, target, way_of(node))
+        each = _blocks_together(work, kind, count, target, way_of(node))
         groups, left = divmod(len(work.tiles), each)
         vectors = -(-count // target.cycles)
         own = groups * _block_steps(kind, each, per_tile, vectors, target)
@@ -201,15 +202,17 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
 def _block_steps(kind: Precision, tiles: int, per_tile: int, vectors: int, target: Target) -> int:
     """Estimate the steps of one block of the contracted axis for some blocks of rows.
 
-    The ALU converts rows and vectors, the MAU multiplies. Two blocks of rows in two banks share the
-    vectors that the registers have room for.
+    The ALU converts rows and vectors, the MAU multiplies. Blocks of rows share the vectors that the
+    registers have room for; two blocks in two banks, if their lines do not overlap.
     """
     multiplied = len(kind.suffixes) * tiles * vectors
-    kept = min(vectors, len(vector_registers(kind, target)))
-    # With an odd number of blocks, one of them shares a pair with the next block of the axis.
-    pairs = tiles // 2 if len(target.banks) > 1 else 0
-    converted = tiles * per_tile + multiplied - pairs * kept
-    return max(converted, multiplied)
+    registers = vector_registers(kind, target)
+    shared = (tiles - 1) * vectors
+    if not may_overlap(vectors, registers):
+        # With an odd number of blocks, one of them shares a pair with the next block of the axis.
+        pairs = tiles // 2 if len(target.banks) > 1 else 0
+        shared = pairs * min(vectors, len(registers))
+    return max(tiles * per_tile + multiplied - shared, multiplied)
 
 
 def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
@@ -237,7 +240,7 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]
-            for tiles in _together(work, len(vectors), most, target, way_of(node)):
+            for tiles in _together(work, kind, len(vectors), target, way_of(node)):
                 several = len(tiles) > 1 or len(vectors) > target.cycles
                 # Sums of one register must not follow each other at once: it is read later.
                 banks = len(target.banks) if several and way_of(node) != ONE_BANK else 1
@@ -257,34 +260,38 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
 def ways(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
     """Return the other ways to write the code."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
-    most = _most_vectors(kind, target)
-    vectors = min(len(work.vectors), most)
-    together = any(len(tiles) > 1 for tiles in _together(work, vectors, most, target))
+    vectors = min(len(work.vectors), _most_vectors(kind, target))
+    together = any(len(tiles) > 1 for tiles in _together(work, kind, vectors, target))
     several = together or vectors > target.cycles
     pairs = several and len(target.banks) > 1 and len(work.sums) * len(work.tiles) > 1
     return (*((COLUMNS,) if together else ()), *((ONE_BANK,) if pairs else ()))
 
 
 def _together(
-    work: _Work, vectors: int, most: int, target: Target, way: str = ""
+    work: _Work, kind: Precision, vectors: int, target: Target, way: str = ""
 ) -> Iterator[Sequence[tuple[int, int, int]]]:
-    """Yield the blocks of rows that are worked on together, where the matrix lies in that order.
-
-    Then its words are read in the order of their addresses, in which downloads bring them. So those
-    of the next matrix may take their places one after the other.
-    """
-    count = _blocks_together(work, vectors, most, target, way)
+    """Yield the blocks of rows that are worked on together."""
+    count = _blocks_together(work, kind, vectors, target, way)
     for start in range(0, len(work.tiles), count):
         yield work.tiles[start : start + count]
 
 
-def _blocks_together(work: _Work, vectors: int, most: int, target: Target, way: str) -> int:
-    """Return how many blocks of rows are worked on together."""
+def _blocks_together(work: _Work, kind: Precision, vectors: int, target: Target, way: str) -> int:
+    """Return how many blocks of rows are worked on together.
+
+    If the matrix lies block behind block, as many as there are sums in the register file. Then its
+    words are read in the order of their addresses, in which downloads bring them. So those of the
+    next matrix may take their places one after the other. Otherwise two, which share their vectors.
+    """
+    if way == COLUMNS or len(work.tiles) < 2:
+        return 1
+    groups = -(-vectors // target.cycles)
+    room = max(1, _most_vectors(kind, target) // (groups * target.cycles))
     blocks = [tile[0] for tile in work.tiles]
     sums = [one[1] for one in work.sums]
-    inner = len(blocks) > 1 < len(sums) and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]
-    inner = inner and way != COLUMNS
-    return max(1, most // -(-vectors // target.cycles * target.cycles)) if inner else 1
+    if len(sums) > 1 and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]:
+        return room
+    return min(room, 2) if may_overlap(groups, vector_registers(kind, target)) else 1
 
 
 def _tiles(
@@ -346,30 +353,40 @@ def _tiles(
 
     order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
     banks, registers = cycle(target.banks), vector_registers(kind, target)
-    ahead = min(_AHEAD, len(registers) // len(groups)) if together > 1 else 1
-    fills = together * tile_steps(kind, other, work.row, target)
-    if len(groups) > fills or (len(groups) == fills and work.taps == 1):
+    ahead = min(_AHEAD, len(registers) // (2 * len(groups))) if together > 1 else 1
+    if len(groups) > tile_steps(kind, other, work.row, target):
         ahead = 1  # the MAU is busier than the ALU, and would wait for the next tiles
-    turns = list(turns_of(order, work.sums, kind, together))
-    for several in together_ahead(turns, work.sums, kind, ahead):
-        lines: list[Pair] = []
-        copies: list[Step] = []
-        banked = [[(turn, next(banks)) for turn in own] for own in several]
-        early = 0
-        for number, own in enumerate(banked):
-            for turn, bank in own:
-                lines += fill(*turn, bank)
-            early = early or len(lines) + len(groups)
-            for turn, bank in own:
-                lines += multiply(*turn, bank, copies)
-            if number:
-                # The ALU converts the vectors of all turns behind one another.
-                alone = [(source, ()) for source, _ in lines[-len(groups) :]]
-                lines[early:early] = alone
-                early += len(alone)
-        count = work.sums[several[0][0][0]][3]
-        if count == kind.block:
-            yield from pipelined(lines, kind, registers)
-        else:
-            yield from tails.lines(lines, count)
+    batches: list[list[list[Tile]]] = []
+    copies: list[Step] = []
+
+    def written() -> Iterator[Line]:
+        yield from tile_lines(batches, kind, registers)
         yield from copies
+        batches.clear()
+        copies.clear()
+
+    turns = list(turns_of(order, work.sums, kind, together))
+    before: set[int] = set()
+    for several in together_ahead(turns, work.sums, kind, ahead):
+        count = work.sums[several[0][0][0]][3]
+        if count < kind.block:
+            yield from written()
+        made = list[list[Tile]]()
+        for own in several:
+            banked = [(turn, next(banks)) for turn in own]
+            made.append(
+                [Tile(b, fill(*turn, b), list(multiply(*turn, b, copies))) for turn, b in banked]
+            )
+        if count < kind.block:
+            for turn in made:
+                yield from tails.lines(one_behind_the_other(turn), count)
+            yield from copies
+            copies.clear()
+            continue
+        numbers = {number for own in several for number, _ in own}
+        if batches and len(numbers) == 1 and numbers == before:
+            batches[-1] += made  # they meet the same vectors
+        else:
+            batches.append(made)
+        before = numbers
+    yield from written()

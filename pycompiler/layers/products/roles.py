@@ -14,6 +14,9 @@ from ...pfvm.windows import GROUPED, WEIGHT_GRADIENT
 
 #: The attribute that names the precision of a product.
 PRECISION = "precision"
+#: The attribute of a product in slices along its terms, while layouts are planned: the number of
+#: terms in the last slice, which is shorter.
+SHORTER = "shorter"
 
 
 #: The precisions of products of singles by their names in options, and the letters of their
@@ -132,6 +135,13 @@ class Roles:
     def taps(self) -> int:
         """Elements of the second operand that one element of the contracted axis meets."""
         return prod(window.taps for window in self.windows.values())
+
+
+def whole_units(node: MNNode, terms: int, unit: int) -> bool:
+    """Whether ``terms`` are whole units, and so are those of a last slice that is shorter."""
+    shorter = dict(node.attributes).get(SHORTER, 0)
+    assert isinstance(shorter, int)
+    return terms % unit == 0 and shorter % unit == 0
 
 
 def roles_of(node: MNNode, graph: MNGraph) -> Roles:

@@ -26,7 +26,7 @@ from .layouts import (
     result_digits,
     unit_digits,
 )
-from .roles import Precision, bias_of, precision_of, roles_of
+from .roles import Precision, bias_of, precision_of, roles_of, whole_units
 from .route import Route, route
 from .tiles import tile_steps
 
@@ -82,7 +82,7 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
         and node.inputs[0] != node.inputs[1]
         and all(axis is None for axis in roles.b[0])
         and all(axis is not None for axis in roles.a[0])
-        and roles.k % kind.block == 0
+        and whole_units(node, roles.k, kind.block)
     )
 
 

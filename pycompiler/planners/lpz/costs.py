@@ -83,16 +83,27 @@ class Costs:
 
         An upload takes as many.
         """
+        lines, moves, _ = self._transfer(value, layout)
+        return lines + moves
+
+    def overlapped_transfer(self, value: MNValue, layout: Layout) -> int:
+        """Count the same if MVs bring one part while lines spread the part before."""
+        lines, moves, parts = self._transfer(value, layout)
+        return max(lines, moves) + min(lines, moves) // parts
+
+    def _transfer(self, value: MNValue, layout: Layout) -> tuple[int, int, int]:
+        """Return the steps of a download's lines, the time of its MVs in steps, and its parts."""
         key = layout, value.dtype
         if key not in self.known.transfers:
             laid = {value.name: self._laid(value, layout)}
             node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
             graph = MNGraph(self.graph.name, self.graph.target, values=laid)
-            steps = LAYERS[DOWNLOAD].cost(node, graph, self.target)
+            lines = LAYERS[DOWNLOAD].cost(node, graph, self.target)
             # As for switches: an MV moves one unit per cycle, and starts after about `unit` steps.
-            words = plan_transfer(layout, self.target).mv_words * self.target.groups
-            unit = self.target.mv_unit
-            self.known.transfers[key] = steps + unit + words // (unit * self.target.cycles)
+            plan, unit = plan_transfer(layout, self.target), self.target.mv_unit
+            words = plan.mv_words * self.target.groups
+            moves = unit + words // (unit * self.target.cycles)
+            self.known.transfers[key] = lines, moves, max(1, len(plan.chunks))
         return self.known.transfers[key]
 
     def switch(

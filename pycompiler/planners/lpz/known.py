@@ -66,7 +66,7 @@ class Known:
     """
 
     nodes: dict[object, int] = field(default_factory=dict)
-    transfers: dict[tuple[Layout, MNDtype], int] = field(default_factory=dict)
+    transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)
     guesses: dict[tuple[tuple[int, ...], MNDtype], Guesses] = field(default_factory=dict)
     candidates: dict[object, list[tuple[Layout, ...]]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from ...graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ...layers.base import distinct, layout_of
 from ...layers.half_conversions import NARROW, WIDEN
 from ...layers.operators import LAYERS
-from ...layers.products.roles import precision
+from ...layers.products.roles import SHORTER, precision, roles_of
 from ...machine import Target
 from ..overrides import Overrides, wanted_slices
 from .cut_classes import Axes, Axis
@@ -73,6 +73,7 @@ class Cuts:
         """
         while True:
             graph = self.lay_out(self._shrunk(), resolve=resolve, last=last)
+            graph = replace(graph, nodes=tuple(_plain(node) for node in graph.nodes))
             axes = Axes(graph)
             names = {one: self._name_in(graph, one) for one in self.sizes}
             # Joined classes are the innermost loops, so that a sum is complete before the next one
@@ -115,7 +116,17 @@ class Cuts:
                 length = size * self.axes.factor((name, number))
                 shape = (*value.shape[:number], length, *value.shape[number + 1 :])
                 values[name] = replace(value, type=TensorType(value.type.elem, shape))
-        return self.plain.with_values(values)
+        nodes = tuple(self._told(node) for node in self.plain.nodes)
+        return replace(self.plain.with_values(values), nodes=nodes)
+
+    def _told(self, node: MNNode) -> MNNode:
+        """Return a node with the number of terms in its last slice, if that is shorter."""
+        if node.op not in _PRODUCTS:
+            return node
+        axis = node.inputs[0], roles_of(node, self.plain).a[2]
+        one = self.axes.of(axis)
+        short = self.axes.size(one) % self.now(one) * self.axes.factor(axis)
+        return replace(node, attributes=(*node.attributes, (SHORTER, short))) if short else node
 
     def _name_in(self, graph: MNGraph, one: Axis) -> Axis:
         """Return an axis of the class whose value is also in ``graph``."""
@@ -293,4 +304,11 @@ class Cuts:
 #: Anchored operators. If they join slices, most cannot work on a shorter last slice.
 ANCHORED = frozenset(name for name, layer in LAYERS.items() if layer.anchored)
 #: Anchored operators that can: products clear what lies behind the last element of a contraction.
-_SHORTER = frozenset({"MatMul", "Gemm", NARROW, WIDEN})
+_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_SHORTER = _PRODUCTS | {NARROW, WIDEN}
+
+
+def _plain(node: MNNode) -> MNNode:
+    """Return a node without what was told to it for the layouts of slices."""
+    own = tuple(fact for fact in node.attributes if fact[0] != SHORTER)
+    return replace(node, attributes=own) if len(own) < len(node.attributes) else node

@@ -156,7 +156,8 @@ def estimated_steps(found: TimeSlices, target: Target) -> int:
         if node.op in ("MatMul", "Gemm") and node.inputs[1] in graph.constants:
             matrix = graph.values[node.inputs[1]]
             if (matrix.num_lw or 0) <= BESIDE * target.words("lm1"):
-                steps -= times * min(own, costs.transfer(matrix, layouts[matrix.name]))
+                arrives = costs.overlapped_transfer(matrix, layouts[matrix.name])
+                steps -= times * min(own, arrives)
     stay = {
         name for n in graph.device_nodes() for name in n.inputs if name and stays_in_dram(name, n)
     }
@@ -164,5 +165,5 @@ def estimated_steps(found: TimeSlices, target: Target) -> int:
         value = graph.values[name]
         if value.location is Location.DRAM and name not in stay:
             times = prod(found.count(one) for _, one in found.cut_axes(name))
-            steps += times * costs.transfer(value, layout)
+            steps += times * costs.overlapped_transfer(value, layout)
     return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 from compiling import compiled, model_of, run
 
-from pycompiler.layers.fragment import PeOperand, Step
+from pycompiler.layers.fragment import Line, PeOperand, Step
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
+from pycompiler.layers.products.overlapped import Batch, one_behind_the_other
+from pycompiler.layers.products.pipelined import pipelined
+from pycompiler.layers.products.roles import Precision
 from pycompiler.machine import load_target
 
 
@@ -57,30 +61,42 @@ def of_convolution(channels: int, pixels: int, results: int) -> tuple[Any, dict[
     return model_of([("Conv", ["x", "w"], "y")], {"x": x.shape}, ["y"], {"w": w}), {"x": x}
 
 
+def one_after_the_other(
+    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand]
+) -> Iterator[Line]:
+    """Yield the lines of each turn alone; the ALU converts a vector for each tile that meets it."""
+    for turn in (turn for batch in batches for turn in batch):
+        yield from pipelined(one_behind_the_other(turn), kind)
+
+
 @pytest.mark.parametrize(
     ("made", "mode", "fewer"),
     [
         (of_product(16, 64, 256), "mixed", True),
         (of_product(40, 72, 200), "mixed", True),
-        (of_product(40, 72, 200), "float", False),
+        (of_product(40, 72, 200), "float", True),
+        (of_product(5, 37, 300), "float", True),
+        (of_product(64, 64, 16), "float", False),
         (of_convolution(16, 8, 64), "mixed", True),
     ],
-    ids=["rows", "tails", "one tile at a time", "taps"],
+    ids=["rows", "tails", "singles", "few rows", "one tile", "taps"],
 )
-def test_vectors_that_wait_in_registers_change_no_bit(
+def test_lines_that_overlap_change_no_bit(
     made: tuple[Any, dict[str, np.ndarray]],
     mode: str,
     fewer: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without registers, the ALU converts a vector for each tile that meets it."""
+    """Vectors that wait in registers are converted once, for all tiles of their batch."""
     model, inputs = made
     found = {}
-    for registers in (True, False):
-        if not registers:
-            monkeypatch.setattr(resident, "vector_registers", lambda kind, target: ())
+    for overlap in (True, False):
+        if not overlap:
+            monkeypatch.setattr(resident, "tile_lines", one_after_the_other)
         result, report = compiled(model, float_dtype=mode, emit="concat")
         (row,) = (row for row in report["nodes"] if row["op"] in ("MatMul", "Conv"))
-        found[registers] = run(result, inputs)["y"], row["busy_steps"]["alu"]
+        found[overlap] = run(result, inputs)["y"], row["busy_steps"]["alu"], row["steps"]
     assert np.array_equal(found[True][0], found[False][0])
     assert (found[True][1] < found[False][1]) == fewer
+    # The vectors of the first batch are converted before its rows.
+    assert found[True][2] <= found[False][2] + 4
