@@ -263,7 +263,10 @@ def ways(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
     vectors = min(len(work.vectors), _most_vectors(kind, target))
     together = any(len(tiles) > 1 for tiles in _together(work, kind, vectors, target))
     several = together or vectors > target.cycles
-    pairs = several and len(target.banks) > 1 and len(work.sums) * len(work.tiles) > 1
+    # Lines that overlap fill one bank at a time anyway.
+    overlap = may_overlap(-(-vectors // target.cycles), vector_registers(kind, target))
+    pairs = several and not overlap and len(work.sums) * len(work.tiles) > 1
+    pairs = pairs and len(target.banks) > 1
     return (*((COLUMNS,) if together else ()), *((ONE_BANK,) if pairs else ()))
 
 

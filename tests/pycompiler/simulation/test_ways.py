@@ -43,6 +43,9 @@ def node_model(op: str, shapes: dict[str, tuple[int, ...]], result: tuple[int, .
 
 PRODUCT = node_model("MatMul", {"x": (16, 64), "w": (64, 256)}, (16, 256))
 PRODUCT_OF_TAILS = node_model("MatMul", {"x": (40, 72), "w": (72, 200)}, (40, 200))
+# So many rows that the registers have no room for their vectors.
+PRODUCT_OF_ROWS = node_model("MatMul", {"x": (2048, 64), "w": (64, 32)}, (2048, 32))
+PRODUCT_OF_LONG_TAILS = node_model("MatMul", {"x": (2100, 72), "w": (72, 40)}, (2100, 40))
 GATHER = node_model("Gather", {"t": (7, 8), "i": (300,)}, (300, 8))
 
 
@@ -50,9 +53,9 @@ GATHER = node_model("Gather", {"t": (7, 8), "i": (300,)}, (300, 8))
     ("made", "module", "way"),
     [
         (PRODUCT, resident, resident.COLUMNS),
-        (PRODUCT, resident, resident.ONE_BANK),
+        (PRODUCT_OF_ROWS, resident, resident.ONE_BANK),
         (PRODUCT_OF_TAILS, resident, resident.COLUMNS),
-        (PRODUCT_OF_TAILS, resident, resident.ONE_BANK),
+        (PRODUCT_OF_LONG_TAILS, resident, resident.ONE_BANK),
         (GATHER, gather, gather.ONE),
     ],
 )
