@@ -155,7 +155,8 @@ def _accesses(one: Instruction | Move, memory: str, target: Target) -> list[_Acc
 
 def _filled(instruction: Instruction) -> frozenset[object]:
     """Return what an instruction fills: a transfer down to some of the units names them."""
-    down = any(isinstance(one, BlockOperand) for one in instruction.sources)
+    goals = (one for one in instruction.destinations if isinstance(one, BlockOperand))
+    down = any(goal.memory == _BLOCKS for goal in goals)
     some = instruction.mnemonic.partition("@")[2]
     return frozenset([some]) if down and some else _ALL
 

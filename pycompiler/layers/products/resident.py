@@ -202,17 +202,14 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
 def _block_steps(kind: Precision, tiles: int, per_tile: int, vectors: int, target: Target) -> int:
     """Estimate the steps of one block of the contracted axis for some blocks of rows.
 
-    The ALU converts rows and vectors, the MAU multiplies. Blocks of rows share the vectors that the
-    registers have room for; two blocks in two banks, if their lines do not overlap.
+    The ALU converts rows and vectors, the MAU multiplies. Two blocks of rows in two banks share the
+    vectors that the registers have room for.
     """
     multiplied = len(kind.suffixes) * tiles * vectors
-    registers = vector_registers(kind, target)
-    shared = (tiles - 1) * vectors
-    if not may_overlap(vectors, registers):
-        # With an odd number of blocks, one of them shares a pair with the next block of the axis.
-        pairs = tiles // 2 if len(target.banks) > 1 else 0
-        shared = pairs * min(vectors, len(registers))
-    return max(tiles * per_tile + multiplied - shared, multiplied)
+    kept = min(vectors, len(vector_registers(kind, target)))
+    # With an odd number of blocks, one of them shares a pair with the next block of the axis.
+    pairs = tiles // 2 if len(target.banks) > 1 else 0
+    return max(tiles * per_tile + multiplied - pairs * kept, multiplied)
 
 
 def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:

@@ -103,6 +103,16 @@ def test_webs_of_l1bm(lines: Sequence[Line], webs: Sequence[int | None]) -> None
     ]
 
 
+def test_words_of_one_l1b_fill_all_of_l2bm() -> None:
+    """A transfer up names the L1B that it reads. Its words come to every L2B."""
+
+    def raised(l1b: int) -> Line:
+        return line(f"l2bm@{l1b}", block("l1bm", 0), block("l2bm", 0))
+
+    lowered = line("l2bmd", block("l2bm", 0), block("l1bm", 4096))
+    assert of("l2bm", [raised(3), lowered, raised(4), lowered]) == [0, 0, 1, 1]
+
+
 def test_a_line_with_two_blocks_has_a_web_for_each() -> None:
     both = Step(
         (
