@@ -10,13 +10,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...machine import Target
 from ..fragment import Forward, Instruction, Line, PeOperand, Step
 from .pipelined import pipelined
 from .roles import Precision
 from .tiles import Pair, convert
-
-#: Steps from the conversion of a vector to a product that may read it in its register.
-_READY = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ Batch = Sequence[Turn]
 
 
 def tile_lines(
-    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand]
+    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand], target: Target
 ) -> Iterator[Line]:
     """Yield the lines of ``batches``.
 
@@ -44,7 +42,7 @@ def tile_lines(
     tiles = [[tile for turn in batch for tile in turn] for batch in batches]
     most = max((len(_vectors(batch)) for batch in tiles), default=0)
     if may_overlap(most, registers):
-        yield from _Overlapped(tiles, kind, registers).lines()
+        yield from _Overlapped(tiles, kind, registers, target).lines()
         return
     for turn in (turn for batch in batches for turn in batch):
         yield from pipelined(one_behind_the_other(turn), kind, registers)
@@ -85,9 +83,14 @@ class _Overlapped:
     """
 
     def __init__(
-        self, batches: Sequence[Sequence[Tile]], kind: Precision, registers: Sequence[PeOperand]
+        self,
+        batches: Sequence[Sequence[Tile]],
+        kind: Precision,
+        registers: Sequence[PeOperand],
+        target: Target,
     ) -> None:
         self._kind = kind
+        self._distance = _distance(registers, target)
         self._conversions = deque(_conversions(batches))
         self._products = deque(
             (number, tile, source, use)
@@ -152,7 +155,7 @@ class _Overlapped:
         made = convert(self._kind, one.source)
         if one.tile is None and self._free:
             register = self._free.popleft()
-            self._held[one.number, one.source] = register, step + _READY
+            self._held[one.number, one.source] = register, step + self._distance
             made = replace(made, destinations=(register,))
         elif one.tile is not None and self._due[one.tile.bank] == self._own_turn[one.tile]:
             self._row = one
@@ -160,6 +163,14 @@ class _Overlapped:
             return None
         self._conversions.popleft()
         return made
+
+
+def _distance(registers: Sequence[PeOperand], target: Target) -> int:
+    """Return the steps from a conversion to a product that may read its result in a register."""
+    memories = {register.memory for register in registers}
+    rules = (r for r in target.hazards if any(r.applies(m, "alu", "mau") for m in memories))
+    least = (max((r.steps or 0) + 1, -(-((r.cycles or 0) + 1) // target.cycles)) for r in rules)
+    return max(least, default=1)
 
 
 def _conversions(batches: Sequence[Sequence[Tile]]) -> Iterator[_Conversion]:

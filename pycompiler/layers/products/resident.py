@@ -360,7 +360,7 @@ def _tiles(
     copies: list[Step] = []
 
     def written() -> Iterator[Line]:
-        yield from tile_lines(batches, kind, registers)
+        yield from tile_lines(batches, kind, registers, target)
         yield from copies
         batches.clear()
         copies.clear()

@@ -8,7 +8,7 @@ from math import ceil, gcd, lcm
 
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
-from ...graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from ...layers.base import distinct, layout_of
 from ...layers.half_conversions import NARROW, WIDEN
 from ...layers.operators import LAYERS
@@ -121,11 +121,13 @@ class Cuts:
 
     def _told(self, node: MNNode) -> MNNode:
         """Return a node with the number of terms in its last slice, if that is shorter."""
-        if node.op not in _PRODUCTS:
+        if node.op not in _PRODUCTS or node.side is not Side.DEVICE:
             return node
         axis = node.inputs[0], roles_of(node, self.plain).a[2]
         one = self.axes.of(axis)
-        short = self.axes.size(one) % self.now(one) * self.axes.factor(axis)
+        if one not in self.sizes:
+            return node
+        short = self.axes.size(one) % self.sizes[one] * self.axes.factor(axis)
         return replace(node, attributes=(*node.attributes, (SHORTER, short))) if short else node
 
     def _name_in(self, graph: MNGraph, one: Axis) -> Axis:

@@ -16,7 +16,7 @@ from pycompiler.layers.products import resident
 from pycompiler.layers.products.overlapped import Batch, one_behind_the_other
 from pycompiler.layers.products.pipelined import pipelined
 from pycompiler.layers.products.roles import Precision
-from pycompiler.machine import load_target
+from pycompiler.machine import Target, load_target
 
 
 def test_a_product_reads_its_matrix_in_the_order_of_addresses() -> None:
@@ -62,7 +62,7 @@ def of_convolution(channels: int, pixels: int, results: int) -> tuple[Any, dict[
 
 
 def one_after_the_other(
-    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand]
+    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand], target: Target
 ) -> Iterator[Line]:
     """Yield the lines of each turn alone; the ALU converts a vector for each tile that meets it."""
     for turn in (turn for batch in batches for turn in batch):
