@@ -19,6 +19,7 @@ from .line_shift import Shift
 from .move_costs import MoveCosts
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY
+from .short_moves import with_short_moves
 from .text import Addresses
 
 _NO_LIMIT = 1 << 32  # past the end of any memory
@@ -95,7 +96,9 @@ def prepare(
         alone = fragment.loose or kind in (Kind.DOWNLOAD, Kind.TRANSFER)
         return replace(fragment, packed=True) if alone else fragment
 
-    made = [own(fragment, kind) for fragment, kind in zip(fragments, kinds, strict=True)]
+    costs = MoveCosts(addresses, target)
+    short = with_short_moves(fragments, costs, target)
+    made = [own(fragment, kind) for fragment, kind in zip(short, kinds, strict=True)]
     # A node that others rely on leaves in registers exactly what its lines say.
     masks_stay = masks_stay and Kind.FIXED not in kinds
     made = with_kept_masks(made, target) if masks_stay else made
@@ -116,7 +119,6 @@ def prepare(
         return found
 
     free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
-    costs = MoveCosts(addresses, target)
     return Prepared(ready, order, costs, limit, again, free - set(loose), kinds, masks_stay)
 
 

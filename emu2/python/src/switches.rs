@@ -38,6 +38,7 @@ pub(crate) struct Facts {
     l2bm_words: i64,
     vectors: i64,
     masks: i64,
+    wide: i64,
 }
 
 /// Finds the cheapest passes of a layout switch. Returns rows of level, layout (None for the wanted layout) and steps, or
@@ -136,6 +137,7 @@ fn machine(facts: &Facts) -> PyResult<Machine> {
         l2bm_words: facts.l2bm_words,
         vectors: facts.vectors,
         masks: facts.masks,
+        wide: facts.wide,
     };
     machine.is_valid().then_some(machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
 }

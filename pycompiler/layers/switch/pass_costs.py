@@ -14,7 +14,7 @@ from emu2 import _core
 from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Level
-from ...machine import Target
+from ...machine import LONGS_PER_WIDE, Target
 from .l1b_passes import rows_of_l1b
 from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves
@@ -41,6 +41,7 @@ class Facts(NamedTuple):
     l2bm_words: int
     vectors: int
     masks: int
+    wide: int
 
 
 @lru_cache(maxsize=64)
@@ -63,6 +64,7 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
         l1bm_room(target).vectors,
         # Entry 0 masks nothing.
         target.masks["entries"] - 1,
+        LONGS_PER_WIDE,
     )
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...machine import Target
+from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
-from ..scratch import Words, vector
+from ..scratch import Scratch, Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
 from .pass_moves import Moves
 from .shared_turns import shared_cost, shared_steps, shared_turns
@@ -44,13 +44,20 @@ class Turn:
 class Cast:
     """Address ``at`` of units ``first``, ``first + 1`` ... goes to addresses ``results``.
 
-    ``units`` are the units that write them, a bit for each; None means all.
+    ``units`` are the units that write them, a bit for each; None means all. A ``wide`` cast brings
+    the data of ``each`` units at once, to neighbouring addresses: ``results`` has the first ones.
     """
 
     at: int
     first: int
     results: tuple[int, ...]
     units: int | None
+    each: int = 1
+
+    @property
+    def wide(self) -> bool:
+        """Whether it brings two long words at once to each PE."""
+        return self.each > 1
 
 
 def turns(moves: Moves, count: int) -> list[Turn]:
@@ -89,8 +96,11 @@ def _units_by(moves: Moves, keys: Sequence[np.ndarray]) -> list[tuple[tuple[int,
     return list(zip(rows, units.tolist(), strict=True))
 
 
-def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
-    """Return the moves as casts, those without a mask first."""
+def casts(moves: Moves, count: int, cycles: int, *, even: bool = True) -> list[Cast]:
+    """Return the moves as casts, those without a mask first.
+
+    ``even`` says whether the addresses of the result begin at an even word.
+    """
     rows = _units_by(moves, (moves.source_at, moves.result_at, moves.source))
     first: dict[int, tuple[int, int]] = {}
     for index, ((_, at, _), units) in enumerate(rows):
@@ -103,16 +113,37 @@ def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
         groups[source_at, None if everywhere else units].append((unit, at))
     out: list[Cast] = []
     for (at, chosen), pairs in groups.items():
-        waiting = sorted(pairs)
-        while waiting:
-            run: list[Pair] = []
-            rest: list[Pair] = []
-            for unit, result in waiting:
-                follows = not run or unit == run[-1][0] + 1
-                (run if follows and len(run) < cycles else rest).append((unit, result))
-            out.append(Cast(at, run[0][0], tuple(r for _, r in run), chosen))
-            waiting = rest
+        ordered = sorted(pairs)
+        runs, each = _runs(ordered, 1, cycles), 1
+        if even and count % LONGS_PER_WIDE == 0:
+            joined = _runs(_joined(ordered), LONGS_PER_WIDE, cycles)
+            if joined and len(joined) < len(runs):
+                runs, each = joined, LONGS_PER_WIDE
+        out += [Cast(at, run[0][0], tuple(r for _, r in run), chosen, each) for run in runs]
     return sorted(out, key=lambda cast: (cast.units is not None, cast.units or 0))
+
+
+def _joined(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the first of two units each that go to neighbours; nothing if some unit is alone."""
+    found = set(pairs)
+    first = [(unit, at) for unit, at in pairs if unit % LONGS_PER_WIDE == at % LONGS_PER_WIDE == 0]
+    both = {(unit + more, at + more) for unit, at in first for more in range(LONGS_PER_WIDE)}
+    return first if both == found else []
+
+
+def _runs(pairs: Sequence[Pair], apart: int, most: int) -> list[list[Pair]]:
+    """Cut pairs of units and addresses into runs of units that lie ``apart``."""
+    out: list[list[Pair]] = []
+    waiting = list(pairs)
+    while waiting:
+        run: list[Pair] = []
+        rest: list[Pair] = []
+        for unit, result in waiting:
+            follows = not run or unit == run[-1][0] + apart
+            (run if follows and len(run) < most else rest).append((unit, result))
+        out.append(run)
+        waiting = rest
+    return out
 
 
 def chunks(items: Sequence[Pair], size: int) -> Iterator[tuple[Pair, ...]]:
@@ -151,7 +182,8 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
 def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the MABs of an L1B: by turns or by casts."""
     count = target.counts["mab"]
-    found_turns, found_casts = turns(found, count), casts(found, count, target.cycles)
+    found_turns = turns(found, count)
+    found_casts = casts(found, count, target.cycles, even=_is_even(result))
     shares = shared_turns(units_by_turn(found, count), count)
     masks = UnitMasks("mabid", target)
     room = l1bm_room(target)
@@ -201,7 +233,6 @@ def _cast_steps(
     found: Sequence[Cast], masks: UnitMasks, source: Words, result: Words, target: Target
 ) -> Iterator[Step]:
     room = l1bm_room(target)
-    one = target.transfer("l1bmm", "to_pe").source_words
     pes = target.counts["pe"]
     rows = room.vectors * target.cycles
     done = 0
@@ -227,8 +258,15 @@ def _cast_steps(
             mask = None if cast.units is None else masks.use(cast.units, steps)
             yield from steps
             spare = target.cycles - len(cast.results)
-            first = slots[cast.at] + (cast.first - spare) * pes
-            written = (cast.results[0],) * spare + cast.results
-            yield single_step(
-                "l1bm", "l1bmm", (BlockOperand("l1bm", first, one),), vector(result, written, mask)
-            )
+            first = slots[cast.at] + (cast.first - spare * cast.each) * pes
+            found_form = target.transfer("l1bmm", "to_pe_2" if cast.wide else "to_pe")
+            above = BlockOperand("l1bm", first, found_form.source_words, wide=cast.wide)
+            there = vector(result, (cast.results[0],) * spare + cast.results, mask)
+            if cast.wide:
+                there = replace(there, words=WORDS_PER_LONG * cast.each)
+            yield single_step("l1bm", "l1bmm", (above,), there)
+
+
+def _is_even(place: Words) -> bool:
+    """Whether the words of a place begin at an even address; values begin at whole vectors."""
+    return not isinstance(place, Scratch) or place.base % LONGS_PER_WIDE == 0

@@ -151,21 +151,51 @@ fn mabs(found: &Moves, machine: &Machine) -> i64 {
         .map(|turn| 2 * turn.vectors + MASK * i64::from(turn.masked))
         .sum();
     let by_turns = by_turns.min(shared_turns(found, machine));
-    // A cast brings at most one vector of results. This bound often shows that turns are cheaper.
+    // A cast brings at most one wide vector of results. This bound often shows that turns are cheaper.
     let results = distinct(found, |m| (m.source_at, m.result_at, m.source)) * found.times;
     let read = up(distinct(found, |m| m.source_at) * found.times, machine.cycles);
-    if by_turns <= read + up(results, machine.cycles) {
+    if by_turns <= read + up(results, machine.wide * machine.cycles) {
         return by_turns;
     }
-    let (casts, masks) = casts(found, machine.cycles);
+    let (casts, masks) = casts(found, machine);
     by_turns.min(read + casts * found.times + MASK * masks)
+}
+
+/// Returns the first unit and address of `wide` neighbours each; None if some unit is alone.
+fn joined(pairs: &[(i64, i64)], wide: i64) -> Option<Vec<(i64, i64)>> {
+    let found: BTreeSet<(i64, i64)> = pairs.iter().copied().collect();
+    let even = |&(unit, at): &(i64, i64)| unit % wide == 0 && at % wide == 0;
+    let firsts: Vec<(i64, i64)> = pairs.iter().copied().filter(even).collect();
+    let both: BTreeSet<(i64, i64)> =
+        firsts.iter().flat_map(|&(unit, at)| (0..wide).map(move |more| (unit + more, at + more))).collect();
+    (both == found).then_some(firsts)
+}
+
+/// Counts the runs of at most `most` units that lie `apart`.
+fn runs(mut waiting: Vec<(i64, i64)>, apart: i64, most: i64) -> i64 {
+    let mut count = 0;
+    while !waiting.is_empty() {
+        let (mut last, mut length) = (None, 0);
+        waiting.retain(|&(unit, _)| {
+            let follows = last.is_none_or(|before| unit == before + apart) && length < most;
+            if follows {
+                last = Some(unit);
+                length += 1;
+            }
+            !follows
+        });
+        count += 1;
+    }
+    count
 }
 
 /// The units and result addresses that wait for a cast, and how often.
 type Waiting = (Vec<(i64, i64)>, i64);
 
 /// Counts the casts of a pass, and their masks. A cast sends data of neighbouring units to all MABs.
-fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
+fn casts(found: &Moves, machine: &Machine) -> (i64, i64) {
+    let (cycles, wide) = (machine.cycles, machine.wide);
+    let even = machine.count(Level::Mab) % wide == 0;
     let units = takers(found, |m| (m.source_at, m.result_at, m.source));
     let first = leaders(units.iter().map(|&((_, at, _), set, _)| (at, -i64::from(set.count_ones()))));
     let mut groups: HashMap<(i64, u64), Waiting> = HashMap::new();
@@ -177,18 +207,9 @@ fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
     let mut count = 0;
     for (_, (mut waiting, times)) in groups {
         waiting.sort_unstable();
-        while !waiting.is_empty() {
-            let (mut last, mut length) = (None, 0);
-            waiting.retain(|&(unit, _)| {
-                let follows = last.is_none_or(|before| unit == before + 1) && length < cycles;
-                if follows {
-                    last = Some(unit);
-                    length += 1;
-                }
-                !follows
-            });
-            count += times;
-        }
+        let narrow = runs(waiting.clone(), 1, cycles);
+        let joined = if even { joined(&waiting, wide) } else { None };
+        count += times * joined.map_or(narrow, |firsts| runs(firsts, wide, cycles).min(narrow));
     }
     (count, masks.len() as i64)
 }

@@ -58,6 +58,8 @@ pub struct Machine {
     pub vectors: i64,
     /// Masks that a program can keep.
     pub masks: i64,
+    /// Long words that the widest access of a PE has.
+    pub wide: i64,
 }
 
 impl Machine {
@@ -76,6 +78,7 @@ impl Machine {
             self.l2bm_words,
             self.vectors,
             self.masks,
+            self.wide,
         ];
         let masks = self.counts.iter().all(|&count| 0 < count && count <= 64);
         masks && sizes.iter().all(|&size| 0 < size && size < LARGEST) && self.counts[0] * self.bits <= 64

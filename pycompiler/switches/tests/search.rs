@@ -17,6 +17,7 @@ const MACHINE: Machine = Machine {
     l2bm_words: 64,
     vectors: 31,
     masks: 7,
+    wide: 2,
 };
 
 /// Returns a layout of one axis from its digits: size, level and stride, major first.

@@ -26,6 +26,7 @@ from pycompiler.graph import (
     TensorType,
     parse_layout,
 )
+from pycompiler.layers.fragment import Step
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.layers.switch.pass_search import cheapest_passes
@@ -259,6 +260,29 @@ def test_turns_share_what_they_read(
     text = concatenate([("n", "pass", code)], {"v": 0, "w": 0}, target).text
     # The list scheduler joins steps only in whole segments.
     assert target.assemble(text, "switch.vsm").report()["steps"] <= (each + 1) * vectors + 100
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "casts"),
+    [
+        # All MABs get what 16 of them have, in neighbouring addresses: eight units at once.
+        ("((16_MAB:1,8:1),(4_PE:1,2_W:1))", "((16:8,8:1),(4_PE:1,2_W:1); B@[MAB])", 8 * 4),
+        ("((8:16,16_MAB:1),(4_PE:1,2_W:1))", "((8:16,16:1),(4_PE:1,2_W:1); B@[MAB])", 8 * 2),
+        # Each four MABs get what one of them has; a wide cast would save nothing.
+        ("((8:4,4_MAB:4,4:1),(4_PE:1,2_W:1))", "((8:16,4:4,4:1),(4_PE:1,2_W:1); B@[4_MAB:4])", 128),
+    ],
+)
+def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> None:
+    target, shape = load_target("mncore2"), (128, 8)
+    source, result = parse_layout(one), parse_layout(other)
+    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
+    ]
+    lines = pass_code(*values, Level.MAB, target).lines
+    found = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
+    assert found.count("l1bmm") == casts
 
 
 def test_mvs_between_l2bs_go_in_turns() -> None:

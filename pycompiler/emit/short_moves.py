@@ -1,0 +1,59 @@
+"""Cuts long MVs into short ones, between which others find room.
+
+An MV holds its memories until all its words have passed. One that adds up or fills all L2BMs holds
+all of them, for up to two thousand cycles; a short sum on which everything waits must stay behind
+it. Nothing is lost by cutting it: the latencies of MVs overlap, and lines that read the first words
+need not wait for the last ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import lcm
+
+from ..layers.fragment import BlockOperand, Fragment, Line, Move
+from ..machine import Target
+from .move_costs import MoveCosts
+
+#: An MV holds its memories for at most its latency divided by this.
+_PARTS = 8
+
+
+def with_short_moves(
+    fragments: Sequence[Fragment], costs: MoveCosts, target: Target
+) -> list[Fragment]:
+    """Return the fragments with short MVs; those that shared their lines still do."""
+    made: dict[int, tuple[Line, ...]] = {}
+    for fragment in fragments:
+        if id(fragment.lines) not in made:
+            made[id(fragment.lines)] = _cut(fragment.lines, costs, target)
+    return [replace(fragment, lines=made[id(fragment.lines)]) for fragment in fragments]
+
+
+def _cut(lines: tuple[Line, ...], costs: MoveCosts, target: Target) -> tuple[Line, ...]:
+    out: list[Line] = []
+    for line in lines:
+        out += _pieces(line, costs, target) if isinstance(line, Move) else (line,)
+    return tuple(out) if len(out) > len(lines) else lines
+
+
+def _pieces(move: Move, costs: MoveCosts, target: Target) -> Iterator[Move]:
+    """Yield the MVs that together do what ``move`` does."""
+    source, goal = move.source, move.destination
+    plain = all(one.value is None and one.entries is None for one in (source, goal))
+    if not plain or {source.words, goal.words} != {move.words}:
+        yield move
+        return
+    cost = costs.of(move)
+    count = -(-cost.holds * _PARTS // cost.latency)
+    # A multiple of this many words is whole for every kind of MV.
+    unit = lcm(target.mv_unit, target.mv_block * target.groups * target.l2bs_per_group)
+    each = -(-move.words // max(1, count) // unit) * unit
+    for start in range(0, move.words, each):
+        words = min(each, move.words - start)
+
+        def part(one: BlockOperand, start: int = start, words: int = words) -> BlockOperand:
+            return replace(one, offset=one.offset + start, words=words)
+
+        yield replace(move, words=words, source=part(source), destination=part(goal))
