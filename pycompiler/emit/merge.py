@@ -15,7 +15,7 @@ from ..machine import Target
 from .addressed_lines import Ready, Shelf, joined_line
 from .clock import Clock
 from .hazards import Tracker
-from .node_order import by_urgency
+from .node_order import Urgency
 from .other_blocks import OtherBlocks, Use
 from .other_words import OtherWords
 from .shifted import MEMORY, Shifted
@@ -26,6 +26,8 @@ from .writer import Code, Listing, Writer
 
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
+#: How much the time at which a node may start counts in each order of urgency.
+_WEIGHTS = (1.0, 0.5)
 
 
 def merge(
@@ -60,25 +62,26 @@ def _ways(
 ) -> Iterator[Prepared]:
     """Yield what may be placed; nothing if lines that belong together cannot be kept together.
 
-    Masks stay in their registers, and nodes have their own words, or others. Or nodes make their
-    own masks and come in another order. A line that is placed early may hold up a longer chain, so
-    no way is always best.
+    Masks stay in their registers, and nodes come in their order. Or nodes make their own masks and
+    come in orders of urgency. A line that is placed early may hold up a longer chain, so no way is
+    always best.
     """
     shelf = Shelf(addresses, target, ports=True)
     kept = prepare(fragments, addresses, target, kinds, shelf)
     if kept is None:
         return
-    yield replace(kept, free=())
     yield kept
     if len(kept.free) + kinds.count(Kind.DOWNLOAD) < len(kept.lines):
         return  # nodes read what others leave in registers, or downloads have an order of their own
     made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
-    order = None if made is None else by_urgency(made.lines, made.costs, target)
-    if made is not None and order is not None:
+    urgency = None if made is None else Urgency.of(made.lines, made.costs, target)
+    if made is not None and urgency is not None:
         own: dict[int, list[Unit]] = {}
         for unit in made.units:
             own.setdefault(unit.owner, []).append(unit)
-        yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
+        for weight in _WEIGHTS:
+            order = urgency.order(weight)
+            yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
 
 
 def _end(placed: Sequence[Placed]) -> int:

@@ -9,6 +9,7 @@ which little waits, such as the update of a weight, fill the gaps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from ..layers.fragment import Move
@@ -22,37 +23,57 @@ _KEPT = ("lm0", "lm1", "dram")
 _Word = tuple[str, int]
 
 
-def by_urgency(nodes: Sequence[Lines], costs: MoveCosts, target: Target) -> list[int] | None:
-    """Return the numbers of the nodes in the order of placing.
+@dataclass(frozen=True)
+class Urgency:
+    """What the orders of the nodes of a program depend on.
 
-    None if a node touches words of LM or DRAM that only a register knows.
+    ``after`` are the nodes that wait for each; ``rest`` is the time of the longest chain that
+    begins with a node.
     """
-    before = _before(nodes, target)
-    if before is None:
-        return None
-    after: list[list[int]] = [[] for _ in nodes]
-    for node, others in enumerate(before):
-        for other in others:
-            after[other].append(node)
-    times = [_time(lines, costs, target) for lines in nodes]
-    rest = list(times)
-    for node in reversed(range(len(nodes))):
-        rest[node] += max((rest[other] for other in after[node]), default=0)
-    # The time at which a node may start less that of all that waits for it: the least comes first.
-    starts = [0] * len(nodes)
-    missing = [len(others) for others in before]
-    ready = [(-rest[node], node) for node, count in enumerate(missing) if not count]
-    heapify(ready)
-    out: list[int] = []
-    while ready:
-        _, node = heappop(ready)
-        out.append(node)
-        for other in after[node]:
-            starts[other] = max(starts[other], starts[node] + times[node])
-            missing[other] -= 1
-            if not missing[other]:
-                heappush(ready, (starts[other] - rest[other], other))
-    return out
+
+    times: Sequence[int]
+    after: Sequence[Sequence[int]]
+    rest: Sequence[int]
+
+    @classmethod
+    def of(cls, nodes: Sequence[Lines], costs: MoveCosts, target: Target) -> Urgency | None:
+        """Return it; None if a node touches words of LM or DRAM that only a register knows."""
+        before = _before(nodes, target)
+        if before is None:
+            return None
+        after: list[list[int]] = [[] for _ in nodes]
+        for node, others in enumerate(before):
+            for other in others:
+                after[other].append(node)
+        times = [_time(lines, costs, target) for lines in nodes]
+        rest = list(times)
+        for node in reversed(range(len(nodes))):
+            rest[node] += max((rest[other] for other in after[node]), default=0)
+        return cls(times, after, rest)
+
+    def order(self, weight: float = 1.0) -> list[int]:
+        """Return the numbers of the nodes in the order of placing.
+
+        The node comes first for which the time at which it may start, multiplied by ``weight``,
+        less that of all that waits for it, is least.
+        """
+        starts = [0] * len(self.times)
+        missing = [0] * len(self.times)
+        for others in self.after:
+            for other in others:
+                missing[other] += 1
+        ready = [(-float(self.rest[node]), node) for node, count in enumerate(missing) if not count]
+        heapify(ready)
+        out: list[int] = []
+        while ready:
+            _, node = heappop(ready)
+            out.append(node)
+            for other in self.after[node]:
+                starts[other] = max(starts[other], starts[node] + self.times[node])
+                missing[other] -= 1
+                if not missing[other]:
+                    heappush(ready, (weight * starts[other] - self.rest[other], other))
+        return out
 
 
 def _before(nodes: Sequence[Lines], target: Target) -> list[set[int]] | None:

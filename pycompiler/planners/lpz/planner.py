@@ -23,6 +23,7 @@ from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
 from .held import move_held
+from .in_order import add_in_order
 from .known import Known
 from .pools import Pools
 from .search import Costs as Table
@@ -39,6 +40,8 @@ SOON = 4
 NEAR = 1.125
 #: How many families of an input are tried, and how much more than the best they may cost.
 STARTS, START_NEAR = 2, 1.5
+#: For how many shapes of values units are put in order.
+SHAPES = 4
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
@@ -105,8 +108,11 @@ class LayoutPlannerZ:
             best = self._from_inputs(self._grown(self._search(best)))
             for seed in add_families(self.pools, self.costs):
                 self._take_in()
-                best = self._beside(best, seed)
+                best = self._beside(best, [seed])
             best = self._varied(self._turned(best))
+            for seeds in add_in_order(self.pools, best, self.costs, SHAPES):
+                self._take_in()
+                best = self._beside(best, seeds, far=True)
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
@@ -136,19 +142,23 @@ class LayoutPlannerZ:
                     best = self._grown(found)
         return best
 
-    def _beside(self, best: list[int], seed: Seed) -> list[int]:
-        """Return ``best`` or a cheaper choice, found where a region has a family's layouts only.
+    def _beside(self, best: list[int], seeds: Sequence[Seed], *, far: bool = False) -> list[int]:
+        """Return ``best`` or a cheaper choice, found where regions have the layouts of seeds only.
 
-        Where all others have moved to stand beside it, the region may choose again.
+        Where all others have moved to stand beside them, these regions may choose again. With
+        ``far``, candidates near such a choice are added before that, and held variables move.
         """
         now = self._total(best)
-        found = self._forced(best, seed)
-        self._free(seed.number)
+        found = self._forced(best, seeds)
+        if far and self._total(found) < NEAR * now:
+            found = self._turned(self._grown(found))
+        for seed in seeds:
+            self._free(seed.number)
         if self._total(found) < NEAR * now:
             found = self._search(found)
         if self._total(found) >= now:
             return best
-        self._take(seed)
+        self._take(seeds[0])
         return self._grown(found)
 
     def _turned(self, best: list[int]) -> list[int]:
@@ -178,19 +188,20 @@ class LayoutPlannerZ:
         possible = self._total(best) // TOO_LARGE
         for seed in add_families(self.pools, self.costs, (family,), None):
             self._take_in()
-            found = self._forced(best, seed)
+            found = self._forced(best, [seed])
             if self._total(found) // TOO_LARGE <= possible:
                 self._take(seed)
                 return self._grown(self._search(found))
             self._free(seed.number)
         return self._grown(self._search(best))
 
-    def _forced(self, best: Sequence[int], seed: Seed) -> list[int]:
-        """Return a choice that is cheap where a region has the layouts of ``seed`` only."""
-        self._only[seed.number] = at = self.pools.variables[seed.number].place_of(seed.candidate)
-        self.alone[seed.number] = self._single(seed.number)
+    def _forced(self, best: Sequence[int], seeds: Sequence[Seed]) -> list[int]:
+        """Return a choice that is cheap where regions have the layouts of ``seeds`` only."""
         start = list(best)
-        start[seed.number] = at
+        for seed in seeds:
+            at = self.pools.variables[seed.number].place_of(seed.candidate)
+            self._only[seed.number] = start[seed.number] = at
+            self.alone[seed.number] = self._single(seed.number)
         self._look(start)
         return self._search(start, SOON)
 

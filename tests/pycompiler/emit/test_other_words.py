@@ -13,7 +13,7 @@ from random_lines import MASK, Lines, final
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.merge import merge
-from pycompiler.emit.node_order import by_urgency
+from pycompiler.emit.node_order import Urgency
 from pycompiler.emit.other_words import OtherWords
 from pycompiler.emit.timeline import Timeline
 from pycompiler.emit.units import Kind, prepare
@@ -140,17 +140,20 @@ def test_urgent_nodes_come_first_and_conflicting_ones_keep_their_order() -> None
         pairs = [tuple(map(int, draw.integers(6, size=2))) for _ in range(12)]
         made = prepare([copy(*pair) for pair in pairs], {}, target, [Kind.OTHER] * len(pairs))
         assert made is not None
-        order = by_urgency(made.lines, made.costs, target)
-        assert order is not None
-        assert sorted(order) == list(range(len(pairs)))
-        place = {node: at for at, node in enumerate(order)}
-        for one, (source, goal) in enumerate(pairs):
-            for later in range(one + 1, len(pairs)):
-                reads, writes = pairs[later]
-                if goal in (reads, writes) or source == writes:
-                    assert place[one] < place[later], (seed, pairs)
+        urgency = Urgency.of(made.lines, made.costs, target)
+        assert urgency is not None
+        for order in (urgency.order(), urgency.order(0.5)):
+            assert sorted(order) == list(range(len(pairs)))
+            place = {node: at for at, node in enumerate(order)}
+            for one, (source, goal) in enumerate(pairs):
+                for later in range(one + 1, len(pairs)):
+                    reads, writes = pairs[later]
+                    if goal in (reads, writes) or source == writes:
+                        assert place[one] < place[later], (seed, pairs)
     # Nodes 0 and 1 are free; only node 1 has others behind it.
     chain = [copy(0, 1), copy(2, 3), copy(3, 4), copy(4, 5)]
     made = prepare(chain, {}, target, [Kind.OTHER] * len(chain))
     assert made is not None
-    assert by_urgency(made.lines, made.costs, target) == [1, 0, 2, 3]
+    urgency = Urgency.of(made.lines, made.costs, target)
+    assert urgency is not None
+    assert urgency.order() == [1, 0, 2, 3]

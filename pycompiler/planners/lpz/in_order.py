@@ -1,0 +1,91 @@
+"""Units in order: all regions of one shape take the larger parts of an axis on outer units.
+
+Which units have which part of an axis makes no difference inside of a stage of a network. So parts
+of a network may agree about an order of units that no other part has, and everything between them
+crosses L2Bs. No single region can leave that order, because its neighbours have it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ...graph.digits import Part, primes
+from ...graph.graph import MNValue
+from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
+from ...layers.default_layout import built
+from ...machine import Target
+from .costs import Costs
+from .families import Seed
+from .growth import MOST, carry
+from .pools import Candidate, Pools
+
+#: The name of what comes of it, beside those of families.
+NAME = "in_order"
+#: Levels whose units change places, outer levels first.
+_LEVELS: list[Level] = [level for level in UNIT_LEVELS if level is not Level.PE]
+
+
+def add_in_order(
+    pools: Pools, chosen: Sequence[int], costs: Costs, most: int
+) -> Iterator[list[Seed]]:
+    """Add what regions have chosen with their units in order, one shape after the other.
+
+    Yields the seeds of all regions of a shape, the largest shapes first, ``most`` of them.
+    """
+    values, variables = pools.graph.values, pools.variables
+    shapes: dict[tuple[int, ...], list[tuple[int, MNValue, Layout]]] = {}
+    for number, variable in enumerate(variables):
+        if variable.region is None or variable.fixed or not variable.values:
+            continue
+        value = max((values[name] for name in variable.values), key=lambda one: prod(one.shape))
+        layout = in_order(variable.pool[chosen[number]][value.name], value, pools.target)
+        if layout is not None:
+            shapes.setdefault(value.shape, []).append((number, value, layout))
+    for shape in sorted(shapes, key=lambda shape: -prod(shape) * len(shapes[shape]))[:most]:
+        seeds: list[Seed] = []
+        carried: list[list[Candidate]] = [[] for _ in variables]
+        for number, value, layout in shapes[shape]:
+            pool = variables[number].pool
+            seed = pools.region_candidate(variables[number], (value, layout, None)) or next(
+                (one for one in pool if one[value.name] == layout), None
+            )
+            if seed is not None and variables[number].add(seed, MOST):
+                carried[number].append(seed)
+                seeds.append(Seed(NAME, number, seed))
+        if seeds:
+            carry(pools, carried, costs)
+            yield seeds
+
+
+def in_order(layout: Layout, value: MNValue, target: Target) -> Layout | None:
+    """Return a layout whose units are in order on each axis; None if they are, or if none is legal.
+
+    Digits of one size change places: outer levels and larger strides come first. An axis with
+    padding stays as it is.
+    """
+    placed: dict[int, list[Part]] = {}
+    changed = False
+    for axis, (subs, size) in enumerate(zip(layout.axes, value.shape, strict=True)):
+        placed[axis] = found = list(_digits(subs))
+        if prod(part.size for part in found) != size:
+            continue
+        for prime in {part.size for part in found}:
+            at = [n for n, part in enumerate(found) if part.size == prime and part.level in _LEVELS]
+            # Minor digits stand first.
+            units = sorted(
+                (found[n] for n in at), key=lambda part: (-_LEVELS.index(part.level), part.stride)
+            )
+            for n, unit in zip(at, units, strict=True):
+                changed |= (found[n].level, found[n].stride) != (unit.level, unit.stride)
+                found[n] = found[n]._replace(level=unit.level, stride=unit.stride)
+    return built(value.shape, placed, layout, value.dtype, target) if changed else None
+
+
+def _digits(subs: Sequence[SubAxis]) -> Iterator[Part]:
+    """Yield the digits of an axis, of prime sizes, the minor ones first."""
+    lo = 1
+    for sub in reversed(subs):
+        for stride, size in primes(sub.size):
+            yield Part(lo * stride, size, sub.level, sub.stride * stride)
+        lo *= sub.size
