@@ -105,12 +105,11 @@ def shares_of(
     if low is None or not whole or len(high) > _MOST_DIGITS:
         return ()
     found_shares = (
-        _shared(partial, network, words, low, high, everywhere, target)
+        one
         for everywhere in (False, True)
+        for one in _shared(partial, network, words, low, high, everywhere, target)
     )
-    return tuple(
-        one for one in found_shares if one is not None and addresses_at_once(one, target) > 0
-    )
+    return tuple(one for one in found_shares if addresses_at_once(one, target) > 0)
 
 
 #: More digits of pieces are not tried: every digit triples the ways to place them.
@@ -209,6 +208,10 @@ def _addresses(layout: Layout) -> list[tuple[int, int]]:
     ]
 
 
+#: Ways to place digits on L2Bs that are offered, and how many more addresses they may need.
+_WAYS, _MORE = 32, 1.5
+
+
 def _shared(
     partial: Layout,
     network: Network,
@@ -217,12 +220,15 @@ def _shared(
     high: Sequence[_Digit],
     everywhere: bool,
     target: Target,
-) -> Shares | None:
-    """Give the digits of pieces their places: as few addresses as possible."""
+) -> Iterator[Shares]:
+    """Give the digits of pieces their places: first those with as few addresses as possible.
+
+    The update of the weight, or what reads it, may want other digits on L2Bs.
+    """
     below = lane_mabs(target)
     l2bs = 1 if everywhere else target.level_range[Level.L2B.value]
     rooms = {_L2B: l2bs, _MAB: target.counts["mab"] // below}
-    best: tuple[tuple[int, int], tuple[Level, ...]] | None = None
+    best: dict[tuple[bool, ...], tuple[tuple[int, int], tuple[Level, ...]]] = {}
     for places in product((_L2B, _MAB, _ADDR), repeat=len(high)):
         sizes = {
             level: prod(one.size for one, at in zip(high, places, strict=True) if at is level)
@@ -230,13 +236,31 @@ def _shared(
         }
         if all(sizes[level] <= room for level, room in rooms.items()):
             rank = sizes[_ADDR], -sizes[_L2B]
-            if best is None or rank < best[0]:
-                best = rank, places
-    if best is None or not (everywhere or best[0][1] < -1):
-        return None
+            key = tuple(at is _L2B for at in places)
+            if (everywhere or rank[1] < -1) and (key not in best or rank < best[key][0]):
+                best[key] = rank, places
+    ways = sorted(best.values(), key=lambda way: way[0])
+    for rank, places in ways[:_WAYS]:
+        if rank[0] > _MORE * ways[0][0][0]:
+            break
+        yield _placed(partial, network, words, low, high, places, everywhere, target)
+
+
+def _placed(
+    partial: Layout,
+    network: Network,
+    words: int,
+    low: dict[int, tuple[Level, int]],
+    high: Sequence[_Digit],
+    places: Sequence[Level],
+    everywhere: bool,
+    target: Target,
+) -> Shares:
+    """Return the shares with each of the digits ``high`` in its place."""
+    below = lane_mabs(target)
     strides = {_L2B: 1, _MAB: below, _ADDR: 1}
     placed: dict[_Digit, SubAxis] = {}
-    for one, level in zip(high, best[1], strict=True):
+    for one, level in zip(high, places, strict=True):
         placed[one] = SubAxis(one.size, level, strides[level])
         strides[level] *= one.size
     axes = tuple(

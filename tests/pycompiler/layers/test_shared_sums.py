@@ -73,6 +73,35 @@ def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.Monkey
     assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
 
 
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.6, 0.9])
+def test_other_digits_on_l2bs(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ways differ in the digits that L2Bs get, and each gives the same sums."""
+    seen: list[tuple[int, Layout]] = []
+
+    def one_only(
+        node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        for found in ways(node, graph, target, hints):
+            _, *others = shared(node, graph, target, found)
+            if others:
+                assert len({one[node.outputs[0]] for one in others}) == len(others)
+                one = others[int(share * len(others))]
+                seen.append((len(others), one[node.outputs[0]]))
+                yield one
+
+    monkeypatch.setattr(layer, "ways", one_only)
+    monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
+    case = CASES["two batches, 3 not among MABs"]
+    model, shapes = gradient_model(case)
+    result, _ = compiled(model, MACHINE, float_dtype="mixed")
+    (join,) = (node for node in result.graph.nodes if node.op == JOIN)
+    assert result.graph.values[join.outputs[0]].layout in {layout for _, layout in seen}
+    assert min(count for count, _ in seen) > 4
+    rng = np.random.default_rng(int(10 * share))
+    data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
+    assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
+
+
 def test_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares have the bits of sums that all units get, also if the parts pass through DRAM."""
     case = CASES["columns on L1Bs"]
