@@ -63,25 +63,30 @@ def _ways(
     """Yield what may be placed; nothing if lines that belong together cannot be kept together.
 
     Masks stay in their registers, and nodes come in their order. Or nodes make their own masks and
-    come in orders of urgency. A line that is placed early may hold up a longer chain, so no way is
-    always best.
+    come in orders of urgency. If that is not possible, nodes may have the words that their layers
+    use, or others. A line that is placed early may hold up a longer chain, so no way is always
+    best.
     """
     shelf = Shelf(addresses, target, ports=True)
     kept = prepare(fragments, addresses, target, kinds, shelf)
     if kept is None:
         return
+    made = urgency = None
+    # Nodes may read what others leave in registers, or downloads have an order of their own.
+    if len(kept.free) + kinds.count(Kind.DOWNLOAD) >= len(kept.lines):
+        made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
+        urgency = None if made is None else Urgency.of(made.lines, made.costs, target)
+    if made is None or urgency is None:
+        yield replace(kept, free=())
+        yield kept
+        return
     yield kept
-    if len(kept.free) + kinds.count(Kind.DOWNLOAD) < len(kept.lines):
-        return  # nodes read what others leave in registers, or downloads have an order of their own
-    made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
-    urgency = None if made is None else Urgency.of(made.lines, made.costs, target)
-    if made is not None and urgency is not None:
-        own: dict[int, list[Unit]] = {}
-        for unit in made.units:
-            own.setdefault(unit.owner, []).append(unit)
-        for weight in _WEIGHTS:
-            order = urgency.order(weight)
-            yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
+    own: dict[int, list[Unit]] = {}
+    for unit in made.units:
+        own.setdefault(unit.owner, []).append(unit)
+    for weight in _WEIGHTS:
+        order = urgency.order(weight)
+        yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
 
 
 def _end(placed: Sequence[Placed]) -> int:
