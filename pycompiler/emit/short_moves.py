@@ -46,7 +46,8 @@ def _pieces(move: Move, costs: MoveCosts, target: Target) -> Iterator[Move]:
         yield move
         return
     cost = costs.of(move)
-    count = -(-cost.holds * _PARTS // cost.latency)
+    # Without a latency, MVs end as they release their memories: pieces are as short as they can be.
+    count = -(-cost.holds * _PARTS // max(1, cost.latency))
     # A multiple of this many words is whole for every kind of MV.
     unit = lcm(target.mv_unit, target.mv_block * target.groups * target.l2bs_per_group)
     each = -(-move.words // max(1, count) // unit) * unit

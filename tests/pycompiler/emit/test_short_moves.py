@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,3 +79,19 @@ def test_mvs_of_dram_stay_and_shared_lines_stay_shared() -> None:
     assert kept.lines is fragments[0].lines
     assert len(one.lines) > 1
     assert one.lines is other.lines
+
+
+def test_a_machine_whose_mvs_have_no_latency(tmp_path: Path) -> None:
+    path = tmp_path / "soon.toml"
+    head = 'extends = "mini"\n[machine]\nname = "soon"\ndoc = "MVs end as they pass."\n'
+    path.write_text(f"{head}[timing]\nmv_latency = 0\n")
+    target = load_target(str(path))
+    words = 4 * target.mv_unit
+    above = BlockOperand("pdm", 0, words, group=0)
+    below = BlockOperand("l2bm", 0, words, l2b=0, group=0)
+    (short,) = with_short_moves(
+        [Fragment((Move("mvp", words, above, below),))], MoveCosts({}, target), target
+    )
+    moved = [line.words for line in short.lines if isinstance(line, Move)]
+    assert len(moved) == len(short.lines) > 1
+    assert sum(moved) == words
