@@ -111,7 +111,7 @@ def _compiled(
     )
     searches = Searches(options, target, report, imported.updates, known)
     addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
-    passes = _passes(target, options, overrides, searches, addressed)
+    passes = _passes(target, options, overrides, searches, addressed, imported.updates)
     report.expect(len(passes) + 6)
     rules = (*STRUCTURE, *RULES)
     graph = plans.graph_of(imported, target, options, overrides, report)
@@ -161,6 +161,7 @@ def _passes(
     overrides: Overrides,
     searches: Searches,
     addressed: Callable[[MNGraph], MNGraph],
+    renewed: Mapping[str, str],
 ) -> Sequence[Pass]:
     """Return the passes that lead from a graph with layouts to one with addresses, in order."""
     if searches.anneals:
@@ -169,7 +170,7 @@ def _passes(
         plain, share = SCHEDULERS[options.scheduler], options.sram_budget
 
         def schedule(graph: MNGraph) -> MNGraph:
-            return plain(graph, target, share, overrides)
+            return plain(graph, target, share, overrides, renewed)
 
     return (
         *(((SIMULATED, searches.simulate),) if searches.simulates else ()),

@@ -182,6 +182,15 @@ class Layer(ABC):
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Return the banks that the node prefers for its operands and results."""
 
+    def steps_in(
+        self, node: MNNode, graph: MNGraph, placement: Placement, target: Target
+    ) -> int | None:
+        """Return the steps of the code if operands and results lie in these banks.
+
+        None if the layer accepts only the banks of :meth:`place` and their mirror image.
+        """
+        return None
+
     def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
         """Return the names of other ways to write the code for the same layouts and words of LM.
 

@@ -94,9 +94,23 @@ class Elementwise(Layer):
                 found[name] = operand_addresses(whole, own, axes, out.num_lw or 0, words)
         return found
 
+    def steps_in(
+        self, node: MNNode, graph: MNGraph, placement: Placement, target: Target
+    ) -> int | None:
+        """Count the steps of the pipeline between these banks."""
+        homes = tuple(bank.memory for bank in placement.inputs)
+        found = self._between(node, graph, homes, placement.outputs[0].memory, target)
+        return found.steps(-(-(graph.values[node.outputs[0]].num_lw or 0) // target.cycles))
+
     def _pipeline(self, node: MNNode, graph: MNGraph, target: Target) -> Pipeline:
+        homes = tuple(graph.values[name].location.memory for name in distinct(node.inputs))
+        out = graph.values[node.outputs[0]]
+        return self._between(node, graph, homes, out.location.memory, target)
+
+    def _between(
+        self, node: MNNode, graph: MNGraph, homes: tuple[str, ...], home: str, target: Target
+    ) -> Pipeline:
         inputs = distinct(node.inputs)
-        values = [graph.values[name] for name in inputs]
         out = graph.values[node.outputs[0]]
         program = _program(
             self.op,
@@ -105,8 +119,7 @@ class Elementwise(Layer):
             out.dtype,
             node.attributes,
         )
-        homes = tuple(value.location.memory for value in values)
-        return pipeline(program, homes, out.location.memory, target)
+        return pipeline(program, homes, home, target)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count the steps of the pipeline."""

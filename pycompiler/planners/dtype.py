@@ -21,6 +21,7 @@ from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
 from ..pfvm.windows import WEIGHT_GRADIENT
+from .early_variances import part_variances
 from .fused_elementwise import fuse_elementwise
 from .fused_roots import fuse_roots
 from .halves import store_halves
@@ -96,6 +97,7 @@ def plan_dtypes(
     found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
     exact = {*(overrides or {}), *registered}
+    graph = part_variances(graph, target, exact, constants or {})
     graph = store_halves(graph, target, exact, constants or {})
     rounded = round_results(round_factors(graph, target, exact), target, exact)
     rounded = signs_of_halves(rounded, target, constants or {})

@@ -81,6 +81,9 @@ class FirstArrival:
 
     def _arrive(self, node: MNNode) -> None:
         source, result = node.inputs[0], node.outputs[0]
+        if source not in self.layouts and result in self.layouts:
+            # A variable that only nodes with forced layouts read: it has the first of these.
+            self.layouts[source] = self.layouts[result]
         if source not in self.layouts or result in self.layouts:
             return
         if result in self.region:

@@ -3,8 +3,8 @@
 The way back of a normalization multiplies by the differences from the mean, long after the forward
 pass made them. In ``mixed``, factors may be rounded to half. So MNCoreNarrow rounds the differences
 behind their last reader of the forward pass, and MNCoreWiden gives singles where they are factors
-again. In between they take half the memory. Only factors are kept so: a sum would lose small
-addends.
+again. In between they take half the memory. If only the way back reads them, they are rounded where
+they are made. Only factors are kept so: a sum would lose small addends.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
     most = most_words(target, _FULL)
     kept = {*exact, *(name for _, name in graph.outputs)}
     readers = reader_places(graph)
+    made_at = {name: place for place, node in enumerate(graph.nodes) for name in node.outputs}
+    fullest = filled.index(max(filled)) if filled else 0
     behind: dict[int, list[MNNode]] = {}
     before: dict[int, list[MNNode]] = {}
     renamed: dict[tuple[int, str], str] = {}
@@ -44,10 +46,14 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
         value = graph.values[name]
         if name in kept or value.dtype is not MNDtype.FLOAT:
             continue
-        late = _late(readers.get(name, ()), filled, most)
+        places = readers.get(name, [])
+        if places and made_at.get(name, fullest) < fullest < places[0]:
+            # Only the way back reads it: it is rounded where it is made.
+            places = [made_at[name], *places]
+        late = _late(places, filled, most)
         if not late or not all(_multiplies(graph.nodes[place], name) for place in late):
             continue
-        last = readers[name][len(readers[name]) - len(late) - 1]
+        last = places[len(places) - len(late) - 1]
         short, wide = f"{name}.kept", f"{name}.factor"
         values[short] = replace(value, name=short, dtype=MNDtype.HALF)
         values[wide] = replace(value, name=wide)
@@ -65,12 +71,12 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
     return graph.with_values(values, nodes=tuple(nodes))
 
 
-def _late(readers: Sequence[int], filled: Sequence[float], most: float) -> Sequence[int]:
-    """Return the readers behind the first time at which LM is short."""
-    for number in range(1, len(readers)):
-        between = filled[readers[number - 1] : readers[number]]
+def _late(places: Sequence[int], filled: Sequence[float], most: float) -> Sequence[int]:
+    """Return the places of readers behind the first time at which LM is short."""
+    for number in range(1, len(places)):
+        between = filled[places[number - 1] : places[number]]
         if max(between) > most:
-            return readers[number:]
+            return places[number:]
     return ()
 
 

@@ -41,12 +41,16 @@ class _Copies:
 
 
 def schedule_from_dram(
-    graph: MNGraph, target: Target, share: float, overrides: Overrides
+    graph: MNGraph,
+    target: Target,
+    share: float,
+    overrides: Overrides,
+    renewed: Mapping[str, str] | None = None,
 ) -> MNGraph:
     """Put downloads and uploads around every device node.
 
-    ``share`` has no effect. P0301 if a value does not fit LM. P0306 for an override that keeps a
-    value in LM, or that names a location in which no node has the value.
+    ``share`` and ``renewed`` have no effect. P0301 if a value does not fit LM. P0306 for an
+    override that keeps a value in LM, or that names a location in which no node has the value.
     """
     for name, kept in wanted_keeping(overrides).items():
         if kept:

@@ -1,4 +1,4 @@
-"""Schedulers that keep values in LM: ``reuse_consecutive`` and ``spill_opt``.
+"""The walk of the schedulers that keep values in LM: ``reuse_consecutive`` and ``spill_opt``.
 
 Both go through the nodes in order and track which values have a copy in LM0 or LM1. An operand is
 downloaded only if it has no copy. ``reuse_consecutive`` keeps the copies that the next node reads.
@@ -11,49 +11,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import NoRoomError, error
+from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
-from ..layers.base import Placement, distinct, mirrored
+from ..layers.base import Placement, distinct
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
-from ..layers.operators import LAYERS
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
-from .address_planner import plan_addresses
-from .early_shrinks import shrink_early
+from .bank_choice import BANKS, Sides, placements
 from .lm_copies import lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
-#: Shares of LM that are tried in turn. A smaller share leaves words for gaps between addresses.
-SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
-
-
-def schedule_in_lm(
-    graph: MNGraph, target: Target, share: float, overrides: Overrides, *, consecutive: bool
-) -> MNGraph:
-    """Insert the moves between DRAM and LM.
-
-    ``share`` is the fraction of LM that may be used. ``consecutive`` keeps only the values that the
-    next node reads. P0301 or P0304 if LM is too small, P0306 for an override that cannot be
-    followed.
-    """
-    problem: NoRoomError | None = None
-    graph = graph if consecutive else shrink_early(graph)
-    for part in SHARES:
-        try:
-            scheduled = _Walk(graph, target, consecutive, part * share, overrides).run()
-            plan_addresses(scheduled, target, overrides)
-        except NoRoomError as found:
-            problem = problem or found
-        else:
-            return scheduled
-    assert problem is not None
-    raise problem
 
 
 @dataclass
@@ -64,7 +37,9 @@ class _Copies:
     dram: bool = False
 
 
-class _Walk:
+class Walk:
+    """Goes through the nodes of a graph, and inserts the moves between DRAM and LM."""
+
     def __init__(
         self,
         graph: MNGraph,
@@ -84,6 +59,7 @@ class _Walk:
                 raise error("P0306", value=name, reason="time slices of it are kept or not")
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
+        self.sides = Sides(graph, target)
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
         self.where: dict[str, _Copies] = {}
@@ -174,7 +150,7 @@ class _Walk:
 
     def _run_node(self, index: int, node: MNNode) -> None:
         inputs = distinct([name for name in node.inputs if name])
-        placement = self._placement(node, inputs)
+        placement = self._placement(index, node, inputs)
         banks = dict(zip(inputs, placement.inputs, strict=True))
         taken = None if placement.inplace is None else node.inputs[placement.inplace]
         self._make_room(index, node, banks, placement, taken)
@@ -186,6 +162,8 @@ class _Walk:
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             if name:
                 results[name] = self._new(name, bank, node)
+                if bank in BANKS:
+                    self.sides.settle(name, bank)
         if taken is not None:
             self.where[taken].banks.pop(banks[taken], None)
         self.nodes.append(
@@ -203,26 +181,60 @@ class _Walk:
                 self._upload(name, node)
         self._forget(index)
 
-    def _placement(self, node: MNNode, inputs: Sequence[str]) -> Placement:
-        """Return the layer's placement, or its mirror image if that suits overrides or moves less.
+    def _placement(self, index: int, node: MNNode, inputs: Sequence[str]) -> Placement:
+        """Return the placement that suits overrides, and then costs the fewest cycles.
 
-        Locations in overrides come first, then the number of words to move.
+        A cycle moves a word, so copies count with their words. Between equals, as little as
+        possible is copied, and the result takes over the words of an operand.
         """
-        wanted = LAYERS[node.op].place(node, self.graph)
+        lying = {name: tuple(self.where[name].banks) for name in inputs}
+        used = {bank: self._used(bank) for bank in BANKS}
+        found: list[tuple[tuple[int, int, int, int, bool], Placement]] = []
+        for one, cycles in placements(node, self.graph, self.target, lying):
+            moved = self._moved(index, node, inputs, one)
+            cost = cycles + moved + self._misplaced(node, one)
+            results = zip(node.outputs, one.outputs, strict=True)
+            astray = sum(self.banks.get(name, bank) is not bank for name, bank in results)
+            many = self._too_many(node, inputs, one, used)
+            found.append(((astray, many, cost, moved, one.inplace is None), one))
+        return min(found, key=lambda entry: entry[0])[1]
 
-        def moved(placement: Placement) -> int:
-            total = 0
-            for name, bank in zip(inputs, placement.inputs, strict=True):
-                copies = self.where[name].banks
-                if copies and bank not in copies:
-                    total += self.graph.values[name].num_lw or 0
-            return total
+    def _too_many(
+        self,
+        node: MNNode,
+        inputs: Sequence[str],
+        placement: Placement,
+        used: Mapping[Location, int],
+    ) -> int:
+        """Return the words that other values would have to leave; ``used`` has those in use."""
+        banks = dict(zip(inputs, placement.inputs, strict=True))
+        taken = None if placement.inplace is None else node.inputs[placement.inplace]
+        needed = {bank: self._needed(bank, node, banks, placement, taken) for bank in BANKS}
+        return sum(max(0, used[b] + words - self.room[b]) for b, words in needed.items())
 
-        def astray(placement: Placement) -> int:
-            pairs = zip(node.outputs, placement.outputs, strict=True)
-            return sum(self.banks.get(name, bank) is not bank for name, bank in pairs)
+    def _moved(self, index: int, node: MNNode, inputs: Sequence[str], placement: Placement) -> int:
+        """Return the words to copy: operands to the other bank, and what would be overwritten."""
+        total = 0
+        for name, bank in zip(inputs, placement.inputs, strict=True):
+            copies = self.where[name]
+            if copies.banks and bank not in copies.banks:
+                total += self._words(name)
+            taken = placement.inplace is not None and node.inputs[placement.inplace] == name
+            if taken and self._next_use(name, index) is not None:
+                total += self._words(name)
+        return total
 
-        return min((wanted, mirrored(wanted)), key=lambda found: (astray(found), moved(found)))
+    def _misplaced(self, node: MNNode, placement: Placement) -> int:
+        """Return the words of results in another bank than that of :class:`Sides`."""
+        pairs = zip(node.outputs, placement.outputs, strict=True)
+        return sum(
+            self._words(name)
+            for name, bank in pairs
+            if name and (self.sides.preferred(name) or bank) is not bank
+        )
+
+    def _words(self, name: str) -> int:
+        return self.graph.values[name].num_lw or 0
 
     def _bring(self, name: str, bank: Location, node: MNNode) -> str:
         """Return the copy of ``name`` in ``bank``; if there is none, make it."""
@@ -246,7 +258,7 @@ class _Walk:
         copies = self.where[name]
         if copies.dram or any(other is not bank for other in copies.banks):
             return
-        words = self.graph.values[name].num_lw or 0
+        words = self._words(name)
         following = index + 1
         soon = self._next_use(name, index) == following
         stays = soon or not self.consecutive or self.keeping.get(name, False)
@@ -283,11 +295,7 @@ class _Walk:
     # -- room --------------------------------------------------------------------------------
 
     def _used(self, bank: Location) -> int:
-        return sum(
-            self.graph.values[name].num_lw or 0
-            for name in self.live
-            if bank in self.where[name].banks
-        )
+        return sum(self._words(name) for name in self.live if bank in self.where[name].banks)
 
     def _next_use(self, name: str, index: int) -> int | None:
         uses = self.uses.get(name, [])
@@ -327,12 +335,12 @@ class _Walk:
     ) -> int:
         """Return the long words of a bank that the copies and results of a node will take."""
         needed = sum(
-            self.graph.values[name].num_lw or 0
+            self._words(name)
             for name, wanted in banks.items()
             if wanted is bank and bank not in self.where[name].banks
         )
         return needed + sum(
-            self.graph.values[name].num_lw or 0
+            self._words(name)
             for name, wanted in zip(node.outputs, placement.outputs, strict=True)
             if wanted is bank and not (taken is not None and name == node.outputs[0])
         )
@@ -353,7 +361,7 @@ class _Walk:
         """
         copies, other = self.where[name], _OTHER[bank]
         if self._next_use(name, index - 1) is not None and len(copies.banks) == 1:
-            words = self.graph.values[name].num_lw or 0
+            words = self._words(name)
             fits = self._used(other) + reserved + words <= self.room[other]
             # Consecutive nodes keep nothing that a later node reads. What moved already, and was
             # not read since, would move to and fro.

@@ -14,7 +14,7 @@ from ...planners.overrides import Overrides, wanted_addresses, wanted_keeping, w
 from ...simulation.graph_costs import Simulation
 from ..address_planner import plan_addresses
 from ..early_shrinks import shrink_early
-from ..keep_in_lm import SHARES, schedule_in_lm
+from ..schedule_in_lm import SHARES, schedule_in_lm
 from .problem import BANKS, Problem, problem_of
 from .rebuild import rebuilt
 from .search import SEED, Progress, search
@@ -59,7 +59,9 @@ class Annealing:
 
         Overrides that say where values lie, or that they are kept, leave nothing to search.
         """
-        self.plain = schedule_in_lm(graph, target, share, overrides, consecutive=False)
+        self.plain = schedule_in_lm(
+            graph, target, share, overrides, self._renewed, consecutive=False
+        )
         fixed = (wanted_addresses, wanted_keeping, wanted_locations)
         if any(wanted(overrides) for wanted in fixed):
             self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")

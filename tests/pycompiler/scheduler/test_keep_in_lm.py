@@ -29,9 +29,9 @@ def scheduled(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "nodes", "outputs"),
+    ("sizes", "nodes", "outputs", "copied"),
     [
-        # `y0` loses its place to `x2`; the other LM has room for it.
+        # Values lie where nothing need be copied.
         (
             {"x": 200, "y": 200, "z": 60},
             [
@@ -47,6 +47,7 @@ def scheduled(
                 ("Mul", ["y4", "y3"], "y9"),
             ],
             ["x7", "y9", "z8"],
+            0,
         ),
         (
             {"x": 200, "y": 100, "z": 250},
@@ -64,11 +65,32 @@ def scheduled(
                 ("Exp", ["x5"], "x10"),
             ],
             ["x10", "y9", "z8"],
+            0,
+        ),
+        # A result moves to the other LM when its own is full.
+        (
+            {"x": 60, "y": 150, "z": 200},
+            [
+                ("Exp", ["x"], "x0"),
+                ("Neg", ["y"], "y1"),
+                ("Exp", ["z"], "z2"),
+                ("Neg", ["y"], "y3"),
+                ("Add", ["z2", "z"], "z4"),
+                ("Exp", ["y3"], "y5"),
+                ("Add", ["z4", "z"], "z6"),
+                ("Mul", ["y3", "y"], "y7"),
+                ("Mul", ["x0", "x"], "x8"),
+                ("Neg", ["z6"], "z9"),
+                ("Mul", ["y3", "y"], "y10"),
+                ("Neg", ["x8"], "x11"),
+            ],
+            ["y1", "y5", "y7", "z9", "y10", "x11"],
+            1,
         ),
     ],
 )
 def test_a_value_moves_to_the_other_lm(
-    sizes: dict[str, int], nodes: Nodes, outputs: list[str]
+    sizes: dict[str, int], nodes: Nodes, outputs: list[str], copied: int
 ) -> None:
     """Test that nothing passes through DRAM but inputs and outputs."""
     shapes = {name: (size, 8, 8) for name, size in sizes.items()}  # `size` long words of each PE
@@ -77,7 +99,7 @@ def test_a_value_moves_to_the_other_lm(
     assert sum(node.op == DOWNLOAD for node in graph.nodes) == len(shapes)
     read = {name for node in graph.nodes for name in node.inputs}
     copies = [node for node in graph.nodes if node.op == COPY]
-    assert copies
+    assert len(copies) == copied
     assert all(node.outputs[0] in read for node in copies)
 
 

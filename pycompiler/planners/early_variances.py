@@ -1,0 +1,150 @@
+"""Variances behind convolutions in half do not wait for the mean.
+
+A BatchNorm in training adds up the squared differences from the mean. So this sum over all pictures
+waits for the one of the mean, and each of the two crosses all L2Bs by two MVs. The sum of the
+squares, less the mean times the sum, is the same number, and both sums run at the same time. The
+differences are left to the way back.
+
+Where a mean is far larger than the deviation, the second form loses bits: the variance has a
+relative error of about ``2**-24 * (mean / deviation)**2``. Up to means of 90 deviations this is
+below ``2**-11``, the error that each factor of a product in half has. A bias could make the mean
+as large as it likes, so a convolution must have none. What stays below zero becomes zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from ..graph.graph import MNGraph, MNNode
+from ..layers.products.roles import precision_of
+from ..layers.view import VIEWS
+from ..machine import WORDS_PER_LONG, Target
+from ..pfvm.session import Array
+from .halves import CONVOLUTIONS
+
+
+def part_variances(
+    graph: MNGraph, target: Target, exact: Collection[str], data: Mapping[str, Array]
+) -> MNGraph:
+    """Compute such variances from the sums of values and of squares.
+
+    ``exact`` values keep all bits. ``data`` has the elements of constants.
+    """
+    made = {name: node for node in graph.nodes for name in node.outputs}
+    readers: dict[str, list[MNNode]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(node)
+    given = {*exact, *(name for _, name in graph.outputs)}
+    search = _Search(graph, target, made, readers, data)
+    behind: dict[str, list[MNNode]] = {}
+    gone: set[str] = set()
+    values = dict(graph.values)
+    for squares in graph.device_nodes():
+        found = search.sums(squares)
+        if found is None or not given.isdisjoint(found.names):
+            continue
+        total = found.total.outputs[0]
+        for part in ("squares", "of_mean", "less"):
+            values[f"{total}.{part}"] = replace(values[total], name=f"{total}.{part}")
+        own = replace(found.total, outputs=(f"{total}.squares",))
+        steps = (
+            replace(squares, inputs=(found.values, found.values)),
+            own,
+            _near(own, "Mul", (found.sum, found.mean), f"{total}.of_mean"),
+            _near(own, "Sub", (f"{total}.squares", f"{total}.of_mean"), f"{total}.less"),
+            _near(own, "Relu", (f"{total}.less",), total),
+        )
+        # The squares come directly behind the values, what needs the mean where the sum was.
+        behind.setdefault(made[found.values].name, []).extend(steps[:2])
+        behind.setdefault(found.total.name, []).extend(steps[2:])
+        gone |= {squares.name, found.total.name}
+        if len(readers[squares.inputs[0]]) == 1 and squares.inputs[0] not in given:
+            gone.add(made[squares.inputs[0]].name)
+    nodes = [
+        one
+        for node in graph.nodes
+        for one in ((() if node.name in gone else (node,)), behind.get(node.name, ()))
+    ]
+    return graph.with_values(values, nodes=tuple(one for part in nodes for one in part))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Values, their sum and mean, and the node that adds up the squared differences."""
+
+    values: str
+    sum: str
+    mean: str
+    total: MNNode
+    #: the values whose bits change
+    names: tuple[str, ...]
+
+
+class _Search:
+    def __init__(
+        self,
+        graph: MNGraph,
+        target: Target,
+        made: Mapping[str, MNNode],
+        readers: Mapping[str, Sequence[MNNode]],
+        data: Mapping[str, Array],
+    ):
+        self.graph, self.target = graph, target
+        self.made, self.readers, self.data = made, readers, data
+
+    def sums(self, squares: MNNode) -> _Sums | None:
+        """Return what belongs to a product of differences from a mean with themselves."""
+        differences = self._node(squares.inputs[0], "Sub")
+        if squares.op != "Mul" or len(set(squares.inputs)) > 1 or differences is None:
+            return None
+        readers = self.readers.get(squares.outputs[0], ())
+        values, subtracted = differences.inputs
+        mean = self._node(self._viewed(subtracted), "Mul")
+        first = None if mean is None else self._node(mean.inputs[0], "ReduceSum")
+        if mean is None or first is None or first.inputs[0] != values:
+            return None
+        if len(readers) != 1 or readers[0].op != "ReduceSum":
+            return None
+        total = readers[0]
+        if dict(total.attributes) != dict(first.attributes) or not self._by_halves(values):
+            return None
+        shape = self.graph.values[values].shape
+        axes = dict(first.attributes)["axes"]
+        assert isinstance(axes, tuple)
+        left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+        under = self.graph.values[subtracted].shape
+        if 0 not in axes or (1,) * (len(left) - len(under)) + tuple(under) != left:
+            return None
+        number = self.data.get(mean.inputs[1])
+        share = np.float32(1 / prod(shape[int(axis)] for axis in axes))
+        if number is None or mean.inputs[1] not in self.graph.constants or number != share:
+            return None
+        names = squares.outputs[0], total.outputs[0]
+        return _Sums(values, first.outputs[0], mean.outputs[0], total, names)
+
+    def _by_halves(self, name: str) -> bool:
+        """Whether a convolution in half without bias made a value."""
+        product = self.made.get(self._viewed(name))
+        if product is None or product.op not in CONVOLUTIONS:
+            return False
+        biased = len([one for one in product.inputs if one]) > 2
+        return not biased and precision_of(product, self.target).words > WORDS_PER_LONG
+
+    def _node(self, name: str, op: str) -> MNNode | None:
+        found = self.made.get(name)
+        return found if found is not None and found.op == op else None
+
+    def _viewed(self, name: str) -> str:
+        """Return the value that ``name`` is a view of."""
+        while name in self.made and self.made[name].op in VIEWS:
+            name = self.made[name].inputs[0]
+        return name
+
+
+def _near(node: MNNode, op: str, inputs: tuple[str, ...], output: str) -> MNNode:
+    return MNNode(output, op, inputs, (output,), source=node.source, segment=node.segment)
