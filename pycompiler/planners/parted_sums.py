@@ -12,7 +12,8 @@ from math import prod
 from ..graph.digits import all_ranges, copied_digits, primes
 from ..graph.graph import MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, SubAxis
-from ..layers.weight_gradient.joining import JOIN
+from ..layers.recut.plain import plain_layout
+from ..layers.weight_gradient.joining import JOIN, dram_words
 from ..layers.weight_gradient.layouts import PARTS, partial_layout, reduced_digits, shared_sums
 from ..machine import Target
 from ..pfvm.names import fresh
@@ -26,11 +27,9 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
     names, called = set(graph.values), {node.name for node in graph.nodes}
     device = {node.name for node in graph.device_nodes()}
     for node in graph.nodes:
-        if (
-            node.name not in device
-            or node.op != WEIGHT_GRADIENT
-            or shared_sums(node, graph, target) is None
-        ):
+        known = node.name in device and node.op == WEIGHT_GRADIENT
+        shares = shared_sums(node, graph, target) if known else None
+        if shares is None:
             nodes.append(node)
             continue
         result = graph.values[node.outputs[0]]
@@ -47,8 +46,28 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
             num_lw=layout.num_lw(target.cycles),
         )
         nodes.append(replace(node, outputs=(name,), attributes=(*node.attributes, (PARTS, 1))))
-        nodes.append(replace(node, name=join, op=JOIN, inputs=(name,), attributes=()))
+        outputs = node.outputs
+        if words := dram_words(shares, target):
+            sums = fresh(f"{result.name}.sums", names)
+            names.add(sums)
+            values[sums] = _in_dram(sums, words, result, target)
+            outputs = (*outputs, sums)
+        made = replace(node, name=join, op=JOIN, inputs=(name,), outputs=outputs, attributes=())
+        nodes.append(made)
     return graph.with_values(values, nodes=tuple(nodes)) if values else graph
+
+
+def _in_dram(name: str, words: int, like: MNValue, target: Target) -> MNValue:
+    """Return a value that takes ``words`` long words of each DRAM."""
+    shape = (words * target.groups * like.dtype.words_per_long,)
+    layout = plain_layout(shape, like.dtype, target)
+    return replace(
+        like,
+        name=name,
+        type=TensorType(like.type.elem, shape),
+        layout=layout,
+        num_lw=layout.num_lw(target.cycles),
+    )
 
 
 def _parted(partial: Layout, over: list[SubAxis], value: MNValue, target: Target) -> Layout:

@@ -94,11 +94,12 @@ def _surround(
         yield move(DOWNLOAD, graph.values[name], local[name], node)
     results: dict[str, MNValue] = {}
     for name, bank in zip(node.outputs, placement.outputs, strict=True):
-        results[name] = copies.copy(graph.values[name], bank, number, node)
+        if bank is not Location.DRAM:
+            results[name] = copies.copy(graph.values[name], bank, number, node)
     yield replace(
         node,
         inputs=tuple(local[name].name for name in node.inputs),
-        outputs=tuple(results[name].name for name in node.outputs),
+        outputs=tuple(results[name].name if name in results else name for name in node.outputs),
         inplace=placement.inplace,
     )
     for name, copy in results.items():

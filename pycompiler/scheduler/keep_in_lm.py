@@ -160,10 +160,9 @@ class Walk:
             self._save(taken, banks[taken], node, index)
         results: dict[str, str] = {}
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
-            if name:
+            if name and bank in BANKS:
                 results[name] = self._new(name, bank, node)
-                if bank in BANKS:
-                    self.sides.settle(name, bank)
+                self.sides.settle(name, bank)
         if taken is not None:
             self.where[taken].banks.pop(banks[taken], None)
         self.nodes.append(
@@ -175,6 +174,9 @@ class Walk:
             )
         )
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
+            if bank is Location.DRAM:
+                self.where[name] = _Copies(dram=True)
+                continue
             self.where[name] = _Copies({bank: results[name]})
             self.live[name] = None
             if name in self.in_dram:

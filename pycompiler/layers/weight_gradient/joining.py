@@ -12,7 +12,7 @@ from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
 from ...machine import Target
 from ...tolerance import SUM
-from ..base import Cut, OtherLm, UntiedAxes, layout_of
+from ..base import Cut, Placement, UntiedAxes, layout_of
 from ..fragment import BlockOperand, Fragment, Line, Move, single_step
 from ..reduce_kinds import SUMS
 from ..scratch import vector
@@ -22,12 +22,20 @@ JOIN = "MNCoreJoin"
 _OPERATION = SUMS[MNDtype.FLOAT].network
 
 
-class Join(UntiedAxes, OtherLm):
-    """The sum over the first axis, which lies on units; the result lies on the same units."""
+class Join(UntiedAxes):
+    """The sum over the first axis, which lies on units; the result lies on the same units.
+
+    A second result is no more than words of DRAM that sums take on their way.
+    """
 
     op = JOIN
     dtypes = frozenset({MNDtype.FLOAT})
     error = SUM
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Read one LM, write the other; the words that sums take on their way are in DRAM."""
+        more = (Location.DRAM,) * (len(node.outputs) - 1)
+        return Placement((Location.LM0,), (Location.LM1, *more))
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield nothing: nodes are cut before they are parted."""
@@ -52,7 +60,8 @@ class Join(UntiedAxes, OtherLm):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         found = _shares(source, result, target)
         assert found is not None
-        return Fragment(tuple(_lines(found, source, result, target)))
+        sums = node.outputs[1] if len(node.outputs) > 1 else None
+        return Fragment(tuple(_lines(found, source, result, sums, target)))
 
 
 def whole_layout(parts: Layout) -> Layout:
@@ -77,9 +86,10 @@ def count(found: Shares, target: Target) -> int:
     down = len(found.pieces) * -(-found.mabs // target.cycles) + -(
         -len(found.pieces) // target.cycles
     )
-    # As for other reductions: a PDM takes and gives half a block a cycle.
+    # As for other reductions: a PDM takes and gives half a block a cycle, and so does each DRAM.
     moved = len(pieces) * size // (target.mv_block // 2 * target.cycles)
     home = moved if found.everywhere else moved // (2 * target.groups)
+    moved //= found.parts
     return max(lifted, len(pieces)) + down + 2 * target.mv_unit + moved + home
 
 
@@ -87,35 +97,45 @@ def _piece_words(found: Shares, target: Target) -> int:
     return found.words * target.counts["pe"]
 
 
-def _lines(found: Shares, source: MNValue, result: MNValue, target: Target) -> Iterator[Line]:
-    """Yield the code: as many addresses at once as L2BM holds."""
+def dram_words(found: Shares, target: Target) -> int:
+    """Return how many long words of each DRAM the code needs."""
+    if found.parts == 1:
+        return 0
+    at_once = min(len(found.pieces), addresses_at_once(found, target))
+    return at_once * found.l2bs * found.mabs * _piece_words(found, target)
+
+
+def _lines(
+    found: Shares, source: MNValue, result: MNValue, sums: str | None, target: Target
+) -> Iterator[Line]:
+    """Yield the code: as many addresses at once as L2BM holds.
+
+    ``sums`` is the value in DRAM whose words sums take on their way.
+    """
     most = addresses_at_once(found, target)
     for start in range(0, len(found.pieces), most):
-        yield from _batch(
-            found, start, min(start + most, len(found.pieces)), source, result, target
-        )
-
-
-def _batch(
-    found: Shares, start: int, end: int, source: MNValue, result: MNValue, target: Target
-) -> Iterator[Line]:
-    size = _piece_words(found, target)
-    words = (end - start) * found.mabs * size
-    yield from _up(found, start, end, source, target)
-    yield from _across(found, words, target)
-    yield from _down(found, start, end, result, target)
+        end = min(start + most, len(found.pieces))
+        yield from _up(found, start, end, source, target)
+        if found.parts > 1:
+            yield from _through_dram(found, end - start, sums, target)
+        else:
+            yield from _across(
+                found, (end - start) * found.mabs * _piece_words(found, target), target
+            )
+        yield from _down(found, start, end, result, target)
 
 
 def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) -> Iterator[Line]:
     """Yield the lines that bring pieces to L2BM, joined: those of an L2B beside each other."""
     network, cycles, size = found.network, target.cycles, _piece_words(found, target)
     assert network.mabs is not None
-    words = (end - start) * found.mabs * size
+    places = found.mabs * found.parts
+    words = (end - start) * places * size
     goals: dict[int, list[tuple[int, Piece]]] = {}
     for a in range(start, end):
         for u, own in enumerate(found.pieces[a]):
             for m, piece in enumerate(own):
-                at = u * words + ((a - start) * found.mabs + m) * size
+                at = u * words + ((a - start) * places + m) * size
                 goals.setdefault(piece.word, []).append((at, piece))
     slots = target.words("l1bm") // 2 // size
     for number, (word, pieces) in enumerate(sorted(goals.items())):
@@ -157,10 +177,34 @@ def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:
             yield Move("mvp", words, here, BlockOperand("l2bm", begin, words, l2b=l2b, group=group))
 
 
+def _behind_pieces(found: Shares, addresses: int, target: Target) -> int:
+    """Return the word of L2BM behind all pieces of so many addresses."""
+    return addresses * found.l2bs * found.mabs * found.parts * _piece_words(found, target)
+
+
+def _through_dram(
+    found: Shares, addresses: int, sums: str | None, target: Target
+) -> Iterator[Line]:
+    """Yield the MVs: each DRAM gets the sums of its part of all pieces, and gives them back.
+
+    A short MV holds up others less, and words of its addresses may go on before the next arrive.
+    """
+    size, up = _piece_words(found, target), f"mvr{found.network.operation}"
+    row, begin = found.mabs * size, _behind_pieces(found, addresses, target)
+    rows = [(l2b, a) for l2b in range(found.l2bs) for a in range(addresses)]
+    for number in range(len(rows)):
+        words = row * found.parts
+        from_all = BlockOperand("l2bm", number * words, words)
+        yield Move(up, words, from_all, BlockOperand("dram", number * row, row, sums))
+    for number, (l2b, a) in enumerate(rows):
+        here = BlockOperand("dram", number * row, row, sums)
+        yield Move("mvp", row, here, BlockOperand("l2bm", begin + a * row, row, l2b=l2b))
+
+
 def _down(found: Shares, start: int, end: int, result: MNValue, target: Target) -> Iterator[Line]:
     """Yield the lines that distribute the words of each L2B."""
     cycles, size = target.cycles, _piece_words(found, target)
-    base, begin = target.words("l1bm") // 2, found.l2bs * (end - start) * found.mabs * size
+    base, begin = target.words("l1bm") // 2, _behind_pieces(found, end - start, target)
     spread = target.transfer("l2bmd", "down")
     lane = spread.destination_words // cycles
     places = target.counts["mab"] // lane_mabs(target)

@@ -1,22 +1,25 @@
 """How units share the sums of all of them: each keeps some elements, none gets the others.
 
 The partial sums of the MABs go up through the networks of MABs and of L1Bs to L2BM, as in any
-reduction. From there each group brings its part of the words to its own PDM, which adds up all
-L2Bs, and on to its own L2Bs. Distributing instructions bring a part of those to every PE. So no
-word crosses more often than it must, and the result lies on all units, as the update of a weight
-likes it. Small results stay the same on all L2Bs: then one PDM adds up, and gives to all.
+reduction. From there one MV adds up all L2Bs, and leaves a part of the words in the DRAM of every
+group. Each group brings its part to its own L2Bs, and distributing instructions bring a part of
+that to every PE. So no word crosses more often than it must, and the result lies on all units, as
+the update of a weight likes it. Small results stay the same on all L2Bs: then a PDM adds up, and
+gives to all. A PDM takes a fourth of the words in a cycle that the DRAMs take together.
 
 A *piece* is what one instruction of the network above L1BM moves: the same long words of all PEs of
-a MAB, as many as fill it. The distributing instructions give the words of a piece to the L1Bs and
-to the lowest MABs, and the pieces to the other MABs and to addresses.
+a MAB, as many as fill it. Each DRAM gets an equal part of every piece; so the L1Bs that would get
+the other parts get those of other pieces. The distributing instructions give the words of such a
+row to the L1Bs and to the lowest MABs, and the rows to the other MABs and to addresses.
+
+Where DRAMs do not take equal parts of a piece, each group brings whole pieces to its own PDM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -30,7 +33,7 @@ from ..dram_transfer_instructions import members
 from ..switch.network_joins import Network, network_of
 
 #: The kinds of places that digits of pieces get.
-_L2B, _MAB, _ADDR = Level.L2B, Level.MAB, Level.ADDR
+_L2B, _L1B, _MAB, _ADDR = Level.L2B, Level.L1B, Level.MAB, Level.ADDR
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class Piece:
 class Shares:
     """The layout of the result, and the way to it.
 
-    ``pieces`` lists for each address of the result, each L2B and each place on MABs the piece that
-    goes there. ``words`` are the long words of a PE in a piece.
+    ``pieces`` lists for each address of the result, each L2B (of a group, if DRAMs add up) and each
+    place on MABs the pieces that go there. ``words`` are the long words of a PE in a piece.
     """
 
     network: Network
@@ -55,6 +58,8 @@ class Shares:
     pieces: tuple[tuple[tuple[Piece, ...], ...], ...]
     #: whether all L2Bs get all pieces
     everywhere: bool
+    #: the DRAMs that each get a part of a piece; 1 if a PDM adds up whole pieces
+    parts: int = 1
 
     @property
     def l2bs(self) -> int:
@@ -64,7 +69,7 @@ class Shares:
     @property
     def mabs(self) -> int:
         """The places on MABs that get pieces, for each of them."""
-        return len(self.pieces[0][0])
+        return len(self.pieces[0][0]) // self.parts
 
 
 @dataclass(frozen=True)
@@ -99,21 +104,40 @@ def shares_of(
     others = [sub for sub in partial.subaxes if sub.size > 1]
     if any(sub.level in (Level.L2B, Level.MAB, Level.TIME) for sub in others):
         return ()
-    low = _low_digits(partial, words, target)
     high = sorted(_high_digits(partial, words), key=lambda one: (one.level.value, one.stride))
     whole = all(one.level is Level.L1B or one.stride % words == 0 for one in high)
-    if low is None or not whole or len(high) > _MOST_DIGITS:
+    if not whole or len(high) > _MOST_DIGITS:
         return ()
-    found_shares = (
-        one
-        for everywhere in (False, True)
-        for one in _shared(partial, network, words, low, high, everywhere, target)
-    )
-    return tuple(one for one in found_shares if addresses_at_once(one, target) > 0)
+    out: list[Shares] = []
+    for parts in dict.fromkeys((_parts_in_dram(words, target), 1)):
+        out = out or [*_offered(partial, network, _Rows(words, parts), high, target)]
+    return (*out, *_offered(partial, network, _Rows(words, 1, everywhere=True), high, target))
 
 
-#: More digits of pieces are not tried: every digit triples the ways to place them.
+@dataclass(frozen=True)
+class _Rows:
+    """What becomes of a piece: ``parts`` DRAMs get an equal part of its ``words`` of a PE."""
+
+    words: int
+    parts: int
+    #: whether all L2Bs get all pieces
+    everywhere: bool = False
+
+    @property
+    def own(self) -> int:
+        """The words of a PE in a part."""
+        return self.words // self.parts
+
+
+#: More digits of pieces are not tried: every digit multiplies the ways to place them.
 _MOST_DIGITS = 8
+
+
+def _parts_in_dram(words: int, target: Target) -> int:
+    """Return how many DRAMs get an equal part of a piece; 1 if pieces cannot be parted so."""
+    piece, parts = words * target.counts["pe"], target.groups
+    equal = piece == parts * target.mv_block and words % parts == 0
+    return parts if equal and words // parts % lane_mabs(target) == 0 else 1
 
 
 def _words_of_piece(network: Network, target: Target) -> int | None:
@@ -163,7 +187,7 @@ def addresses_at_once(found: Shares, target: Target) -> int:
     above = target.words("l2bm") - spread.source_words
     homes = 1 if found.everywhere else min(found.l2bs, target.l2bs_per_group)
     most = min(
-        above // (found.mabs * size * (found.l2bs + 1)),
+        above // (found.mabs * size * (found.l2bs * found.parts + 1)),
         target.words("pdm") // (found.mabs * size * homes),
         (target.words("l1bm") // 2 - past) // (places * lane * cycles) * cycles,
     )
@@ -172,10 +196,12 @@ def addresses_at_once(found: Shares, target: Target) -> int:
     return most // cycles * cycles or (count if count <= most else 0)
 
 
-def _low_digits(partial: Layout, words: int, target: Target) -> dict[int, tuple[Level, int]] | None:
+def _low_digits(
+    partial: Layout, rows: _Rows, target: Target
+) -> dict[int, tuple[Level, int]] | None:
     """Return level and stride of the digits inside of pieces, by their stride in Addr."""
-    below = lane_mabs(target)
-    ends = {below, words}
+    below, words = lane_mabs(target), rows.words
+    ends = {below, rows.own, words}
     out: dict[int, tuple[Level, int]] = {}
     reached = 1
     for stride, size in sorted(_addresses(partial)):
@@ -183,8 +209,12 @@ def _low_digits(partial: Layout, words: int, target: Target) -> dict[int, tuple[
             break
         if stride != reached:
             return None
-        inside = stride < below
-        out[stride] = (Level.MAB, stride) if inside else (Level.L1B, stride // below)
+        if stride < below:
+            out[stride] = Level.MAB, stride
+        elif stride < rows.own:
+            out[stride] = Level.L1B, stride // below
+        else:
+            out[stride] = Level.L2B, stride // rows.own * target.l2bs_per_group
         reached *= size
         ends.discard(reached)
     return out if not ends - {1} and reached == words else None
@@ -212,64 +242,87 @@ def _addresses(layout: Layout) -> list[tuple[int, int]]:
 _WAYS, _MORE = 32, 1.5
 
 
-def _shared(
-    partial: Layout,
-    network: Network,
-    words: int,
-    low: dict[int, tuple[Level, int]],
-    high: Sequence[_Digit],
-    everywhere: bool,
-    target: Target,
+def _offered(
+    partial: Layout, network: Network, rows: _Rows, high: Sequence[_Digit], target: Target
 ) -> Iterator[Shares]:
     """Give the digits of pieces their places: first those with as few addresses as possible.
 
-    The update of the weight, or what reads it, may want other digits on L2Bs.
+    The update of the weight, or what reads it, may want other digits on L2Bs and L1Bs.
     """
+    low = _low_digits(partial, rows, target)
+    if low is None:
+        return
     below = lane_mabs(target)
-    l2bs = 1 if everywhere else target.level_range[Level.L2B.value]
-    rooms = {_L2B: l2bs, _MAB: target.counts["mab"] // below}
-    best: dict[tuple[bool, ...], tuple[tuple[int, int], tuple[Level, ...]]] = {}
-    for places in product((_L2B, _MAB, _ADDR), repeat=len(high)):
+    l2bs = target.l2bs_per_group if rows.parts > 1 else target.level_range[Level.L2B.value]
+    rooms = {
+        _L2B: 1 if rows.everywhere else l2bs,
+        _L1B: rows.parts,
+        _MAB: target.counts["mab"] // below,
+    }
+    best: dict[tuple[Level | None, ...], tuple[tuple[int, int], tuple[Level, ...]]] = {}
+    for places in _placings([one.size for one in high], rooms):
         sizes = {
             level: prod(one.size for one, at in zip(high, places, strict=True) if at is level)
-            for level in (_L2B, _MAB, _ADDR)
+            for level in (_L2B, _L1B, _ADDR)
         }
-        if all(sizes[level] <= room for level, room in rooms.items()):
+        # A row has a part of as many pieces as there are parts; a PDM has two pieces at least.
+        apart = rows.everywhere or rows.parts > 1 or sizes[_L2B] > 1
+        if sizes[_L1B] == rows.parts and apart:
             rank = sizes[_ADDR], -sizes[_L2B]
-            key = tuple(at is _L2B for at in places)
-            if (everywhere or rank[1] < -1) and (key not in best or rank < best[key][0]):
+            key = tuple(at if at in (_L2B, _L1B) else None for at in places)
+            if key not in best or rank < best[key][0]:
                 best[key] = rank, places
     ways = sorted(best.values(), key=lambda way: way[0])
     for rank, places in ways[:_WAYS]:
         if rank[0] > _MORE * ways[0][0][0]:
             break
-        yield _placed(partial, network, words, low, high, places, everywhere, target)
+        made = _placed(partial, network, rows, low, high, places, target)
+        if addresses_at_once(made, target) > 0:
+            yield made
+
+
+def _placings(sizes: Sequence[int], rooms: Mapping[Level, int]) -> Iterator[tuple[Level, ...]]:
+    """Yield the levels that digits of ``sizes`` may get, where each level has room for some."""
+    if not sizes:
+        yield ()
+        return
+    for level in (_L2B, _L1B, _MAB, _ADDR):
+        if level is _ADDR or sizes[0] <= rooms[level]:
+            left = {**rooms, level: rooms.get(level, 0) // sizes[0]}
+            for others in _placings(sizes[1:], left):
+                yield level, *others
 
 
 def _placed(
     partial: Layout,
     network: Network,
-    words: int,
+    rows: _Rows,
     low: dict[int, tuple[Level, int]],
     high: Sequence[_Digit],
     places: Sequence[Level],
-    everywhere: bool,
     target: Target,
 ) -> Shares:
     """Return the shares with each of the digits ``high`` in its place."""
     below = lane_mabs(target)
-    strides = {_L2B: 1, _MAB: below, _ADDR: 1}
+    first = {_L2B: 1, _L1B: rows.own // below, _MAB: below, _ADDR: 1}
+    strides = dict(first)
     placed: dict[_Digit, SubAxis] = {}
     for one, level in zip(high, places, strict=True):
         placed[one] = SubAxis(one.size, level, strides[level])
         strides[level] *= one.size
     axes = tuple(
-        tuple(new for sub in axis for new in _moved(sub, words, low, placed))
+        tuple(new for sub in axis for new in _moved(sub, rows.words, low, placed))
         for axis in partial.axes
     )
-    pieces = _pieces(network, placed, below)
-    copies = (Broadcast(Level.L2B),) if everywhere else ()
-    return Shares(network, Layout(axes, copies), words, pieces, everywhere)
+    copies = (Broadcast(Level.L2B),) if rows.everywhere else ()
+    return Shares(
+        network,
+        Layout(axes, copies),
+        rows.words,
+        _pieces(network, placed, first),
+        rows.everywhere,
+        rows.parts,
+    )
 
 
 def _moved(
@@ -294,18 +347,17 @@ def _moved(
 
 
 def _pieces(
-    network: Network, placed: dict[_Digit, SubAxis], below: int
+    network: Network, placed: dict[_Digit, SubAxis], first: Mapping[Level, int]
 ) -> tuple[tuple[tuple[Piece, ...], ...], ...]:
-    """Return the pieces by address, L2B and place on MABs."""
-    axes = {_ADDR: 1, _L2B: 1, _MAB: 1}
+    """Return the pieces by address, L2B and place on MABs; those of a row are neighbours."""
+    axes = {_ADDR: 1, _L2B: 1, _MAB: 1, _L1B: 1}
     for sub in placed.values():
         axes[sub.level] *= sub.size
     word = np.zeros(tuple(axes.values()), dtype=np.int64)
     unit = np.zeros_like(word)
     index = dict(zip(axes, np.indices(word.shape), strict=True))
     for one, sub in placed.items():
-        stride = sub.stride // (below if sub.level is _MAB else 1)
-        digit = index[sub.level] // stride % sub.size * one.stride
+        digit = index[sub.level] // (sub.stride // first[sub.level]) % sub.size * one.stride
         if one.level is Level.ADDR:
             word += digit
         else:
@@ -315,14 +367,10 @@ def _pieces(
         number: "" if len(network.l1bs) == 1 else "@" + ",".join(map(str, members(one)))
         for number, one in sets.items()
     }
+    rows = np.stack([word, unit], axis=-1).reshape(axes[_ADDR], axes[_L2B], -1, 2).tolist()
     return tuple(
-        tuple(
-            tuple(
-                Piece(int(word[a, u, m]), suffixes[int(unit[a, u, m])]) for m in range(axes[_MAB])
-            )
-            for u in range(axes[_L2B])
-        )
-        for a in range(axes[_ADDR])
+        tuple(tuple(Piece(at, suffixes[number]) for at, number in own) for own in address)
+        for address in rows
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...graph.graph import Location, MNGraph, MNNode, Side
@@ -88,7 +88,7 @@ def problem_of(
     inputs, outputs, choices = [], [], []
     for node in graph.nodes:
         inputs.append(tuple(number[name] for name in distinct(node.inputs) if name))
-        outputs.append(tuple(number[name] for name in node.outputs if name))
+        outputs.append(tuple(number[name] for name in _moving(node, graph)))
         choices.append(_choices(node, graph, costs))
     maker = [-1] * len(names)
     for at, made in enumerate(outputs):
@@ -111,7 +111,7 @@ def problem_of(
 
     def remakable(value: int) -> bool:
         at = maker[value]
-        if at < 0 or not choices[at] or len(outputs[at]) != 1:
+        if at < 0 or not choices[at] or len(graph.nodes[at].outputs) != 1:
             return False
         return not fragile.intersection(inputs[at])
 
@@ -137,6 +137,17 @@ def problem_of(
     )
 
 
+def _moving(node: MNNode, graph: MNGraph) -> Iterator[str]:
+    """Yield the results of a node, without words of DRAM that the code of a node in LM uses."""
+    names = [name for name in node.outputs if name]
+    if node.side is Side.HOST or node.op in IN_DRAM:
+        yield from names
+        return
+    for name, bank in zip(names, own_setting(node, graph).outputs, strict=True):
+        if bank is not Location.DRAM:
+            yield name
+
+
 def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, ...]:
     """Return the ways to run a node, the layer's own first; none for a node without code."""
     if node.side is Side.HOST or node.op in IN_DRAM:
@@ -157,7 +168,8 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
     out: list[Choice] = []
     for setting, cycles in found.items():
         taken = -1 if setting.inplace is None else names.index(node.inputs[setting.inplace])
-        banks = [tuple(_NUMBER[bank] for bank in s) for s in (setting.inputs, setting.outputs)]
+        made = tuple(bank for bank in setting.outputs if bank is not Location.DRAM)
+        banks = [tuple(_NUMBER[bank] for bank in s) for s in (setting.inputs, made)]
         out.append(Choice(banks[0], banks[1], taken, cycles, setting))
     return tuple(out)
 

@@ -67,10 +67,9 @@ class _Rebuilt:
             return self.where[number[name], banks[number[name]]]
 
         inputs = tuple(local(name) for name in node.inputs)
-        names = iter(zip(self.problem.outputs[action.node], choice.outputs, strict=True))
-        outputs: list[str] = []
-        for name in node.outputs:
-            outputs.append(self._new(*next(names), node) if name else name)
+        made = zip(self.problem.outputs[action.node], choice.outputs, strict=True)
+        new = {self.problem.values[v]: self._new(v, bank, node) for v, bank in made}
+        outputs = [new.get(name, name) for name in node.outputs]
         name = node.name
         if action.again:
             name = fresh(f"{node.name}.again", self.node_names)

@@ -113,10 +113,12 @@ def test_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         (ways, "spill_opt"),
         (_everywhere_only, "spill_opt"),
         (_shared_only, "always_from_dram"),
+        (_shared_only, "auto_recompute_sa"),
     ):
         monkeypatch.setattr(layer, "ways", made)
         monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
-        result, _ = compiled(model, MACHINE, float_dtype="mixed", scheduler=scheduler)
+        options = {"float_dtype": "mixed", "scheduler": scheduler}
+        result, _ = compiled(model, MACHINE, **options, sa_expected_run_iters=50)
         joins = [node for node in result.graph.nodes if node.op == JOIN]
         assert bool(joins) == (made is not ways)
         found.add(run(result, data, MACHINE)["y"].tobytes())
@@ -196,7 +198,7 @@ def test_no_word_lies_outside_of_a_memory(
                     ("sum", Location.LM1, found.layout),
                 )
             ]
-            for line in joining._lines(found, ends[0], ends[1], target):
+            for line in joining._lines(found, ends[0], ends[1], "sums", target):
                 if isinstance(line, Move):
                     operands: list[object] = [line.source, line.destination]
                 else:
