@@ -57,8 +57,14 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["l1merge", "concat"])
 def inference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    nodes = [("MatMul", ["x", "w"], "h"), ("Relu", ["h"], "r"), ("Softmax", ["r"], "y")]
-    model = model_of(nodes, {"x": (9, 24)}, ["y"], {"w": MATRIX})
+    nodes = [
+        ("MatMul", ["x", "w"], "h"),
+        ("Relu", ["h"], "r"),
+        ("Unsqueeze", ["r", "axis"], "u"),  # takes over the words of its operand
+        ("Softmax", ["u"], "y"),
+    ]
+    constants = {"w": MATRIX, "axis": np.array([0])}
+    model = model_of(nodes, {"x": (9, 24)}, ["y"], constants)
     folder = tmp_path_factory.mktemp("inference") / request.param
     board = Board(load_target("mini"))
     build(lambda: model, "emu2:mini", board, {"emit": request.param}, folder)
