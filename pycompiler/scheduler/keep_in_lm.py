@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
@@ -24,17 +24,9 @@ from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .bank_choice import BANKS, Sides, placements
-from .lm_copies import lm_copy, move, without_unread
+from .lm_copies import Copies, lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
-
-
-@dataclass
-class _Copies:
-    """The places of one value: the names of its copies by bank, and whether it is in DRAM."""
-
-    banks: dict[Location, str] = field(default_factory=dict)
-    dram: bool = False
 
 
 class Walk:
@@ -62,7 +54,7 @@ class Walk:
         self.sides = Sides(graph, target)
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
-        self.where: dict[str, _Copies] = {}
+        self.where: dict[str, Copies] = {}
         #: Values that moved to the other bank because LM was full, and that no node has read since.
         self.parked: set[str] = set()
         #: Values that may have copies in LM, in the order in which they came there.
@@ -85,7 +77,7 @@ class Walk:
         kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
         self.kept = kept
         for name in (*graph.inputs, *graph.constants):
-            self.where[name] = _Copies(dram=True)
+            self.where[name] = Copies(dram=True)
         self.in_dram = {
             name for name, value in graph.values.items() if value.location is Location.DRAM
         }
@@ -102,7 +94,7 @@ class Walk:
             if node.side is Side.HOST or node.op in IN_DRAM:
                 self.nodes.append(node)
                 for name in node.outputs:
-                    self.where[name] = _Copies(dram=True)
+                    self.where[name] = Copies(dram=True)
                 continue
             self._run_node(index, node)
         self.nodes = without_unread(self.nodes)
@@ -175,9 +167,9 @@ class Walk:
         )
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             if bank is Location.DRAM:
-                self.where[name] = _Copies(dram=True)
+                self.where[name] = Copies(dram=True)
                 continue
-            self.where[name] = _Copies({bank: results[name]})
+            self.where[name] = Copies({bank: results[name]})
             self.live[name] = None
             if name in self.in_dram:
                 self._upload(name, node)

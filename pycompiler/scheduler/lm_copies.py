@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import error
 from ..graph.graph import Location, MNNode, MNValue
@@ -13,6 +13,14 @@ from ..layers.local_copy import COPY
 from ..machine import Target
 
 _VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy", FORGET: "forget"}
+
+
+@dataclass
+class Copies:
+    """The places of one value: the names of its copies by bank, and whether it is in DRAM."""
+
+    banks: dict[Location, str] = field(default_factory=dict)
+    dram: bool = False
 
 
 def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:

@@ -62,6 +62,22 @@ def axes(text: str) -> str:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
+def test_an_input_that_only_forced_nodes_read(tmp_path: Path, planner: str) -> None:
+    """No region and no layer names its layout: it has the forced one."""
+    model = model_of(
+        [("MatMul", ["x", "w"], "a"), ("Mul", ["a", "z"], "y")],
+        {"x": (16, 32), "z": (16, 24)},
+        ["y"],
+        {"w": CONSTANTS["model.weight"]},
+    )
+    text = "((4:6, 4_PE:1), (6:1, 2_MAB:2, 2_W:1))"
+    entry = {"trigger": "SwitchInput", "op_type": "Mul", "shape": [16, 24], "layout": text}
+    spec = written(tmp_path / "spec.json", entry)
+    result, _ = compiled(model, "mini", layout_spec=spec, layout_planner=planner)
+    assert axes(operand(result, "Mul", 1)) == axes(text)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize(
     ("op", "trigger", "number"),
     [("Relu", "SwitchInput", 0), ("Relu", "FixOutput", 1), ("Mul", "FixOutput", 2)],
