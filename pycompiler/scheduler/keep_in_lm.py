@@ -23,7 +23,7 @@ from ..layers.split_concat import IN_DRAM
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
-from .bank_choice import BANKS, Sides, placements
+from .bank_choice import BANKS, placements
 from .lm_copies import Copies, lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
@@ -51,7 +51,6 @@ class Walk:
                 raise error("P0306", value=name, reason="time slices of it are kept or not")
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
-        self.sides = Sides(graph, target)
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
         self.where: dict[str, Copies] = {}
@@ -154,7 +153,6 @@ class Walk:
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             if name and bank in BANKS:
                 results[name] = self._new(name, bank, node)
-                self.sides.settle(name, bank)
         if taken is not None:
             self.where[taken].banks.pop(banks[taken], None)
         self.nodes.append(
@@ -186,11 +184,10 @@ class Walk:
         found: list[tuple[tuple[int, int, int, int, bool], Placement]] = []
         for one, cycles in placements(node, self.graph, self.target, lying):
             moved = self._moved(index, node, inputs, one)
-            cost = cycles + moved + self._misplaced(node, one)
             results = zip(node.outputs, one.outputs, strict=True)
             astray = sum(self.banks.get(name, bank) is not bank for name, bank in results)
             many = self._too_many(node, inputs, one, used)
-            found.append(((astray, many, cost, moved, one.inplace is None), one))
+            found.append(((astray, many, cycles + moved, moved, one.inplace is None), one))
         return min(found, key=lambda entry: entry[0])[1]
 
     def _too_many(
@@ -217,15 +214,6 @@ class Walk:
             if taken and self._next_use(name, index) is not None:
                 total += self._words(name)
         return total
-
-    def _misplaced(self, node: MNNode, placement: Placement) -> int:
-        """Return the words of results in another bank than that of :class:`Sides`."""
-        pairs = zip(node.outputs, placement.outputs, strict=True)
-        return sum(
-            self._words(name)
-            for name, bank in pairs
-            if name and (self.sides.preferred(name) or bank) is not bank
-        )
 
     def _words(self, name: str) -> int:
         return self.graph.values[name].num_lw or 0
