@@ -19,7 +19,7 @@ from math import prod
 
 import numpy as np
 
-from ..graph.graph import MNGraph, MNNode
+from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.products.roles import precision_of
 from ..layers.view import VIEWS
 from ..machine import WORDS_PER_LONG, Target
@@ -65,12 +65,13 @@ def part_variances(
         gone |= {squares.name, found.total.name}
         if len(readers[squares.inputs[0]]) == 1 and squares.inputs[0] not in given:
             gone.add(made[squares.inputs[0]].name)
+            del values[squares.inputs[0]]
     nodes = [
         one
         for node in graph.nodes
         for one in ((() if node.name in gone else (node,)), behind.get(node.name, ()))
     ]
-    return graph.with_values(values, nodes=tuple(one for part in nodes for one in part))
+    return replace(graph, values=values, nodes=tuple(one for part in nodes for one in part))
 
 
 @dataclass(frozen=True)
@@ -113,16 +114,24 @@ class _Search:
         total = readers[0]
         if dict(total.attributes) != dict(first.attributes) or not self._by_halves(values):
             return None
-        shape = self.graph.values[values].shape
-        axes = dict(first.attributes)["axes"]
-        assert isinstance(axes, tuple)
+        nodes = (self.made[values], first, mean, differences, squares, total)
+        if {(one.side, one.segment) for one in nodes} != {(Side.DEVICE, squares.segment)}:
+            return None
+        records = self.graph.values
+        shape, axes = records[values].shape, dict(first.attributes).get("axes")
+        sums = {records[one.outputs[0]].shape for one in (first, mean, total)}
+        if not isinstance(axes, tuple) or 0 not in axes or len(sums) > 1:
+            return None
         left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-        under = self.graph.values[subtracted].shape
-        if 0 not in axes or (1,) * (len(left) - len(under)) + tuple(under) != left:
+        under = records[subtracted].shape
+        # Views may exchange axes: only one axis may be left.
+        if sum(size > 1 for size in left) > 1:
+            return None
+        if (1,) * (len(left) - len(under)) + tuple(under) != left:
             return None
         number = self.data.get(mean.inputs[1])
         share = np.float32(1 / prod(shape[int(axis)] for axis in axes))
-        if number is None or mean.inputs[1] not in self.graph.constants or number != share:
+        if number is None or number.size != 1 or number.item() != share:
             return None
         names = squares.outputs[0], total.outputs[0]
         return _Sums(values, first.outputs[0], mean.outputs[0], total, names)

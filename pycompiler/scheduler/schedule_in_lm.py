@@ -11,7 +11,7 @@ from ..errors import NoRoomError
 from ..graph.graph import MNGraph
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
-from ..planners.overrides import Overrides
+from ..planners.overrides import Overrides, wanted_keeping
 from .address_planner import plan_addresses
 from .early_shrinks import shrink_early
 from .early_updates import update_early
@@ -39,7 +39,8 @@ def schedule_in_lm(
     if consecutive:
         return _scheduled(graph, target, share, overrides, consecutive=True)
     graph = shrink_early(graph)
-    early = update_early(graph, renewed or {}, target)
+    # In another order, values that an override keeps in LM might have to leave.
+    early = None if wanted_keeping(overrides) else update_early(graph, renewed or {}, target)
     plain = _scheduled(graph, target, share, overrides, consecutive=False)
     if early is None:
         return plain

@@ -100,3 +100,51 @@ def test_others_wait_for_the_mean(more: dict[str, object], options: dict[str, ob
         options = {"overrides": {mul.output[0]: {"keep": "LM"}}}
     result, _ = compiled(model, MACHINE, **{"float_dtype": "mixed", **options})
     assert not parted(result)
+
+
+def parted_sums(
+    *,
+    axes: tuple[int, ...] | None = (0, 2, 3),
+    turned: bool = False,
+    factors: int = 1,
+    keep: int = 1,
+) -> bool:
+    """Whether a variance that nothing else belongs to is computed in parts.
+
+    ``turned`` exchanges both axes of pictures in the mean; the mean is a product with ``factors``
+    numbers.
+    """
+    net = Net(random.Random(1), 4, 16, 4, 4)
+    made = net.put("Conv", "x", net.weights(16, 16, 1, 1), kernel_shape=[1, 1])
+    over = () if axes is None else (net.ints(*axes),)
+    count = np.prod([(4, 16, 4, 4)[axis] for axis in axes or range(4)])
+    number = net.array(np.full((1, factors, 1, 1) if factors > 1 else (), 1 / count))
+    mean = net.put("Mul", net.put("ReduceSum", made, *over, keepdims=keep), number)
+    if turned:
+        mean = net.put("Transpose", mean, perm=[0, 2, 1])
+    apart = net.put("Sub", made, mean)
+    total = net.put("ReduceSum", net.put("Mul", apart, apart), *over, keepdims=keep)
+    model = net.model([net.put("Relu", total)])
+    result, _ = compiled(model, MACHINE, float_dtype="mixed")
+    data = np.random.default_rng(3).standard_normal((4, 16, 4, 4)).astype(np.float32)
+    found, plain = (
+        run(one, {"x": data}, MACHINE)
+        for one in (result, compiled(model, MACHINE, float_dtype="float")[0])
+    )
+    for name, value in plain.items():
+        np.testing.assert_allclose(found[name], value, rtol=0.02, atol=0.01 * value.max())
+    return parted(result)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "more"),
+    [
+        (True, {}),  # the differences have no other reader
+        (False, {"axes": None}),
+        (False, {"factors": 16}),
+        (False, {"axes": (0,), "turned": True, "keep": 0}),
+        (False, {"axes": (0,), "keep": 0}),
+    ],
+)
+def test_what_counts_as_a_variance(wanted: bool, more: dict[str, object]) -> None:
+    assert parted_sums(**more) == wanted  # type: ignore[arg-type]
