@@ -23,6 +23,7 @@ from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.products.roles import precision_of
 from ..layers.view import VIEWS
 from ..machine import WORDS_PER_LONG, Target
+from ..pfvm.names import fresh
 from ..pfvm.session import Array
 from .halves import CONVOLUTIONS
 
@@ -34,7 +35,7 @@ def part_variances(
 
     ``exact`` values keep all bits. ``data`` has the elements of constants.
     """
-    made = {name: node for node in graph.nodes for name in node.outputs}
+    made = graph.producers()
     readers: dict[str, list[MNNode]] = {}
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
@@ -49,15 +50,16 @@ def part_variances(
         if found is None or not given.isdisjoint(found.names):
             continue
         total = found.total.outputs[0]
-        for part in ("squares", "of_mean", "less"):
-            values[f"{total}.{part}"] = replace(values[total], name=f"{total}.{part}")
-        own = replace(found.total, outputs=(f"{total}.squares",))
+        parts = [fresh(f"{total}.{part}", values) for part in ("squares", "of_mean", "less")]
+        values |= {part: replace(values[total], name=part) for part in parts}
+        sum_of_squares, of_mean, less = parts
+        own = replace(found.total, outputs=(sum_of_squares,))
         steps = (
             replace(squares, inputs=(found.values, found.values)),
             own,
-            _near(own, "Mul", (found.sum, found.mean), f"{total}.of_mean"),
-            _near(own, "Sub", (f"{total}.squares", f"{total}.of_mean"), f"{total}.less"),
-            _near(own, "Relu", (f"{total}.less",), total),
+            _near(own, "Mul", (found.sum, found.mean), of_mean),
+            _near(own, "Sub", (sum_of_squares, of_mean), less),
+            _near(own, "Relu", (less,), total),
         )
         # The squares come directly behind the values, what needs the mean where the sum was.
         behind.setdefault(made[found.values].name, []).extend(steps[:2])

@@ -17,6 +17,7 @@ from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..layers.view import View
 from ..machine import Target
+from ..planners.life_times import reader_places
 
 
 def update_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> MNGraph | None:
@@ -27,10 +28,7 @@ def update_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> 
     """
     old = {name: renewed[key] for key, name in graph.outputs if key in renewed}
     nodes = graph.nodes
-    readers: dict[str, list[int]] = {}
-    for place, node in enumerate(nodes):
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(place)
+    readers = reader_places(graph)
     given = {name for _, name in graph.outputs}
     moving: set[int] = set()
     for place in reversed(range(len(nodes))):
