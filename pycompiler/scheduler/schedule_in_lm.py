@@ -6,6 +6,7 @@ They try orders of nodes and shares of LM; :mod:`.keep_in_lm` inserts the moves.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from ..errors import NoRoomError
 from ..graph.graph import MNGraph
@@ -13,6 +14,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_keeping
 from .address_planner import plan_addresses
+from .early_crossings import cross_early
 from .early_shrinks import shrink_early
 from .early_updates import update_early
 from .keep_in_lm import Walk
@@ -39,16 +41,24 @@ def schedule_in_lm(
     if consecutive:
         return _scheduled(graph, target, share, overrides, consecutive=True)
     graph = shrink_early(graph)
+    best = _scheduled(graph, target, share, overrides, consecutive=False)
     # In another order, values that an override keeps in LM might have to leave.
-    early = None if wanted_keeping(overrides) else update_early(graph, renewed or {}, target)
-    plain = _scheduled(graph, target, share, overrides, consecutive=False)
-    if early is None:
-        return plain
-    try:
-        found = _scheduled(early, target, share, overrides, consecutive=False)
-    except NoRoomError:
-        return plain
-    return found if _moved_words(found) <= _moved_words(plain) else plain
+    changes = (
+        ()
+        if wanted_keeping(overrides)
+        else (partial(update_early, renewed=renewed or {}), cross_early)
+    )
+    for change in changes:
+        early = change(graph, target=target)
+        if early is None:
+            continue
+        try:
+            found = _scheduled(early, target, share, overrides, consecutive=False)
+        except NoRoomError:
+            continue
+        if _moved_words(found) <= _moved_words(best):
+            graph, best = early, found
+    return best
 
 
 def _moved_words(scheduled: MNGraph) -> int:

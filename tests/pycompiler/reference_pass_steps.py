@@ -9,7 +9,7 @@ import numpy as np
 
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
-from pycompiler.layers.switch.l1b_passes import _blocks, origins_of, rows_of_l1b
+from pycompiler.layers.switch.l1b_passes import _blocks
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import (
     LayoutChange,
@@ -22,6 +22,8 @@ from pycompiler.layers.switch.pass_moves import (
     moves,
 )
 from pycompiler.layers.switch.pe_mab_passes import casts
+from pycompiler.layers.switch.rows import origins_of, rows_of_l1b
+from pycompiler.layers.switch.straight_rows import count_straight, straight
 from pycompiler.layers.switch.word_passes import ADDRESSED_BITS, _groups
 from pycompiler.machine import IntArray, Target
 
@@ -217,7 +219,9 @@ def l1b_cost(found: Moves, target: Target) -> int:
         up, down = len(set().union(*origins)), sum(map(len, origins))
         rows = len(blocks) * room.block
     times = found.times
-    return wide * (up + down) * times + 2 * -(-rows * times // room.vector)
+    through = wide * (up + down) * times + 2 * -(-rows * times // room.vector)
+    sent = straight(origins_of(found, target.counts["l1b"]), target)
+    return through if sent is None else min(through, count_straight(sent, target, times))
 
 
 def l2b_cost(found: Moves, target: Target) -> int:

@@ -1,68 +1,29 @@
-"""Passes between L1Bs, through L2BM.
-
-These passes move *rows*: a row is one long word of every PE of an L1B, or of an L2B. Rows go up in
-vectors, cross over, and come down to their new addresses, which are the same in all units. The
-passes of :mod:`.l2b_passes` use the same instructions up and down.
-"""
+"""Passes between L1Bs, through L2BM, or :mod:`straight <.straight_rows>` if that is as short."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from ...errors import PycompilerError, error
+from ...graph.layout import Level
 from ...machine import Target
-from ..fragment import BlockOperand, Operand, PeOperand, Step, single_step
-from ..scratch import Words, vector
-from .l1bm_vectors import l1bm_room
+from ..fragment import BlockOperand, PeOperand, Step
+from ..scratch import Words
 from .pass_moves import Moves
-
-Origin = tuple[int, int]  # unit and address
-
-
-@dataclass(frozen=True)
-class RowRoom:
-    """The room for rows in L1BM, and how many rows go together.
-
-    ``row`` is the size of a row in long words. ``block`` is the number of rows that one L2BM
-    instruction moves, ``vector`` the number that one L1BM instruction moves. An L2BM instruction
-    moves ``l2bm_words`` long words. The rows that come down begin behind ``half`` vectors.
-    """
-
-    row: int
-    block: int
-    vector: int
-    l2bm_words: int
-    half: int
-
-
-@cache
-def rows_of_l1b(target: Target) -> RowRoom:
-    """Return the room for rows of an L1B.
-
-    P0606 if L1BM is too small, or if an L2BM instruction moves more rows than a vector has.
-    """
-    room = l1bm_room(target)
-    step = target.transfer("l2bm", "up", l1b_number=0).source_words
-    block = max(1, step // room.row)
-    if block > target.cycles:
-        reason = (
-            f"an L2BM instruction moves {block} rows at once, which are more than the "
-            f"{target.cycles} of a vector"
-        )
-        raise error("P0606", spec=target.name, reason=reason)
-    return RowRoom(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
-
-
-def origins_of(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
-    """Return for each result address the origin of each unit's row."""
-    out: dict[int, list[Origin | None]] = defaultdict(lambda: [None] * count)
-    rows = (found.result_at, found.result, found.source, found.source_at)
-    for at, unit, source, source_at in zip(*(row.tolist() for row in rows), strict=True):
-        out[at][unit] = source, source_at
-    return {at: tuple(origins) for at, origins in out.items()}
+from .rows import (
+    Origin,
+    RowRoom,
+    l2_step,
+    origins_of,
+    rows_of_l1b,
+    subsets,
+    too_small,
+    way_down,
+    way_up,
+)
+from .straight_rows import Sent, count_straight, straight, straight_steps
+from .unit_masks import choose_units
 
 
 @dataclass(frozen=True)
@@ -98,24 +59,46 @@ def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_B
     return out
 
 
-# -- L1Bs ------------------------------------------------------------------------------------
-
-
 def l1b_steps(
-    found: Moves, source: Words, result: Words, target: Target, mask: PeOperand | None = None
+    found: Moves,
+    source: Words,
+    result: Words,
+    target: Target,
+    around: Mapping[Level, int] | None = None,
 ) -> list[Step]:
-    """Return the code of a pass over the L1Bs of an L2B; only the PEs of ``mask`` write."""
-    count, room = target.counts["l1b"], rows_of_l1b(target)
-    blocks = _blocks(origins_of(found, count), room.block)
+    """Return the code of a pass over the L1Bs of an L2B.
+
+    Only the PEs of the units ``around`` write: it has a bit for each unit of a level.
+    """
+    room = rows_of_l1b(target)
+    origins = origins_of(found, target.counts["l1b"])
+    blocks = _blocks(origins, room.block)
+    sent = _straight(origins, blocks, target)
+    if sent is not None:
+        return straight_steps(sent, source, result, target, around or {})
     out: list[Step] = []
+    mask = choose_units(around, out, target) if around else None
     start = 0
     while start < len(blocks):
         batch = _batch(blocks, start, room, target)
         start += len(batch)
-        # Only whole vectors come down: the last block is repeated to fill one.
-        batch += [batch[-1]] * (-len(batch) % (room.vector // room.block))
         out += _l1b_batch(batch, room, source, result, target, mask)
     return out
+
+
+def _straight(
+    origins: dict[int, tuple[Origin | None, ...]], blocks: Sequence[_Block], target: Target
+) -> list[Sent] | None:
+    """Return how the rows go straight, None if the way through L2BM takes fewer steps."""
+    sent = straight(origins, target)
+    if sent is None:
+        return None
+    room = rows_of_l1b(target)
+    those = [{origin for origin in block.origins if origin is not None} for block in blocks]
+    wide = max(1, room.row // room.l2bm_words)
+    vectors = -(-len(blocks) * room.block // room.vector)
+    through = wide * (len(set().union(*those)) + sum(map(len, those))) + 2 * vectors
+    return sent if count_straight(sent, target) <= through else None
 
 
 def _batch(blocks: Sequence[_Block], start: int, room: RowRoom, target: Target) -> list[_Block]:
@@ -137,15 +120,6 @@ def _batch(blocks: Sequence[_Block], start: int, room: RowRoom, target: Target) 
         lifted = more
         out.append(block)
     return out
-
-
-def too_small(target: Target, units: str, words: int, capacity: int) -> PycompilerError:
-    """Return P0606: rows of ``words`` long words exceed the room of L2BM."""
-    reason = (
-        f"a switch between {units} of one step needs {words} long words of l2bm, "
-        f"there is room for {capacity}"
-    )
-    return error("P0606", spec=target.name, reason=reason)
 
 
 def _l1b_batch(
@@ -179,7 +153,10 @@ def _l1b_batch(
                         BlockOperand("l2bm", lifted[origin] + piece, width),
                     )
     below = room.half * words
+    # Only whole vectors come down: the last one begins with rows that its own rows overwrite.
+    whole, spare = len(batch) // together * together, -len(batch) % together
     for index, block in enumerate(batch):
+        place = index + (spare if index >= whole else 0)
         goes: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
         for unit, origin in enumerate(block.origins):
             if origin is not None:
@@ -190,64 +167,15 @@ def _l1b_batch(
                     yield l2_step(
                         f"l2bmb{subset}",
                         BlockOperand("l2bm", lifted[origin] + piece, width),
-                        BlockOperand("l1bm", below + index * size + piece, width),
+                        BlockOperand("l1bm", below + place * size + piece, width),
                     )
     for start in range(0, len(batch), together):
-        part = _filled([b.results for b in batch[start : start + together]], together)
+        results = [block.results for block in batch[start : start + together]]
+        results = [results[0]] * (together - len(results)) + results
+        part = tuple(at for rows in results for at in rows)
         yield way_down(result, part, below + start * size, words, mask)
 
 
 def _filled(rows: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
     padded = [*rows, *[rows[-1]] * (count - len(rows))]
     return tuple(at for row in padded for at in row)
-
-
-def subsets(units: Sequence[int], count: int) -> list[str]:
-    """Return the suffixes with which L2BM instructions together address the L1Bs ``units``."""
-    if len(units) == count:
-        return [""]
-    found = set(units)
-    free = 0
-    for unit in units:
-        free |= unit ^ units[0]
-    if len(found) == 1 << free.bit_count():
-        base = units[0] & ~free
-        return [f"@{base}/{free}" if free else f"@{base}"]
-    return [f"@{unit}" for unit in units]
-
-
-def vectors_of(rows: Sequence[int], room: RowRoom) -> Iterator[tuple[int, list[int]]]:
-    """Yield the rows a vector at a time, each with the number of its first row."""
-    for start in range(0, len(rows), room.vector):
-        part = [*rows[start : start + room.vector]]
-        yield start, part + [part[-1]] * (room.vector - len(part))
-
-
-def pieces(
-    rows: int, l1: int, l2: int, room: RowRoom, target: Target
-) -> Iterator[tuple[BlockOperand, BlockOperand]]:
-    """Yield the long words of L1BM and of L2BM that one L2BM instruction moves."""
-    found = target.transfer("l2bmd", "up")
-    for piece in range(0, -(-rows // room.vector) * room.vector * room.row, found.source_words):
-        high = l2 + piece // found.source_words * found.destination_words
-        lower = BlockOperand("l1bm", l1 + piece, found.source_words)
-        yield lower, BlockOperand("l2bm", high, found.destination_words)
-
-
-def way_up(value: Words, rows: Sequence[int], at: int, words: int) -> Step:
-    """Return the step that brings a vector of rows to L1BM."""
-    above = BlockOperand("l1bm", at, words)
-    return single_step("l1bm", "l1bmd", (vector(value, tuple(rows)),), above)
-
-
-def way_down(
-    value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None
-) -> Step:
-    """Return the step that brings a vector of rows from L1BM to its addresses."""
-    local = vector(value, tuple(rows), mask)
-    return single_step("l1bm", "l1bmd", (BlockOperand("l1bm", at, words),), local)
-
-
-def l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:
-    """Return a step that moves words between L1BM and L2BM."""
-    return single_step("l2bm", mnemonic, (source,), destination)

@@ -12,7 +12,8 @@ from ...errors import error
 from ...machine import Target
 from ..fragment import BlockOperand, Line, Move, PeOperand
 from ..scratch import Words
-from .l1b_passes import (
+from .pass_moves import Moves
+from .rows import (
     Origin,
     RowRoom,
     l2_step,
@@ -24,7 +25,6 @@ from .l1b_passes import (
     way_down,
     way_up,
 )
-from .pass_moves import Moves
 
 
 @dataclass(frozen=True)

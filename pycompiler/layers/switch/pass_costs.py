@@ -1,7 +1,8 @@
 """The steps of moves between the units of one level, counted without making their code.
 
 The counts follow the functions that make the code, in :mod:`.pe_mab_passes`,
-:mod:`.l1b_passes`, :mod:`.l2b_passes` and :mod:`.word_passes`. The crate ``switches`` counts.
+:mod:`.l1b_passes`, :mod:`.straight_rows`, :mod:`.l2b_passes` and :mod:`.word_passes`. The crate
+``switches`` counts.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Level
 from ...machine import LONGS_PER_WIDE, Target
-from .l1b_passes import rows_of_l1b
 from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves
+from .rows import rows_of_l1b
 from .word_passes import ADDRESSED_BITS
 
 #: The levels in the order in which the crate numbers them.

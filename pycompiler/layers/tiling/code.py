@@ -53,11 +53,13 @@ def _exchange(step: Exchange, value: MNValue, target: Target) -> Iterator[Line]:
         assert not step.units
         yield from mab_steps(step.moves, value, value, target)
         return
-    mask: list[Step] = []
-    units = _mask(step.units, mask, target)
-    yield from mask
-    code = l1b_steps if step.level is Level.L1B else l2b_lines
-    yield from code(step.moves, value, value, target, units)
+    if step.level is Level.L1B:
+        yield from l1b_steps(step.moves, value, value, target, dict(step.units))
+        return
+    made: list[Step] = []
+    mask = _mask(step.units, made, target)
+    yield from made
+    yield from l2b_lines(step.moves, value, value, target, mask)
 
 
 def _clear(step: Zeros, value: MNValue, target: Target) -> Iterator[Line]:

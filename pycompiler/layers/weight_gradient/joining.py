@@ -6,14 +6,15 @@ See :mod:`.shares` for the way that the words take.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
-from ...machine import Target
+from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of
-from ..fragment import BlockOperand, Fragment, Line, Move, single_step
+from ..fragment import BlockOperand, Fragment, Line, Move, PeOperand, single_step
 from ..reduce_kinds import SUMS
 from ..scratch import vector
 from .shares import Piece, Shares, addresses_at_once, chosen, lane_mabs, shares_of
@@ -81,7 +82,8 @@ def _shares(parts: MNValue, result: MNValue, target: Target) -> Shares | None:
 def count(found: Shares, target: Target) -> int:
     """Estimate the steps, with waits for MVs."""
     pieces = [piece for row in found.pieces for own in row for piece in own]
-    lifted = len({piece.word for piece in pieces}) * found.words // target.cycles
+    each = _vectors_at_once(found, target) * target.cycles
+    lifted = len({piece.word for piece in pieces}) * found.words // each
     size = _piece_words(found, target)
     down = len(found.pieces) * -(-found.mabs // target.cycles) + -(
         -len(found.pieces) // target.cycles
@@ -140,10 +142,14 @@ def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) ->
     slots = target.words("l1bm") // 2 // size
     for number, (word, pieces) in enumerate(sorted(goals.items())):
         below = number % slots * size
-        for first in range(0, found.words, cycles):
-            here = vector(source, tuple(range(word + first, word + first + cycles)))
+        each = _vectors_at_once(found, target)
+        for first in range(0, found.words, each * cycles):
+            here = _wide(source, word + first, each, target)
             above = BlockOperand(
-                "l1bm", below + first // cycles * network.mabs.words, network.mabs.words
+                "l1bm",
+                below + first // cycles * network.mabs.words,
+                each * network.mabs.words,
+                wide=each > 1,
             )
             yield single_step("l1bm", network.mabs.up, (here,), above)
         for at, piece in pieces:
@@ -153,6 +159,18 @@ def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) ->
                 (BlockOperand("l1bm", below, size),),
                 BlockOperand("l2bm", at, size),
             )
+
+
+def _vectors_at_once(found: Shares, target: Target) -> int:
+    """Return how many vectors of long words one instruction of the network of MABs sends up."""
+    vectors = found.words // target.cycles
+    return LONGS_PER_WIDE if vectors % LONGS_PER_WIDE == 0 else 1
+
+
+def _wide(value: MNValue, at: int, each: int, target: Target) -> PeOperand:
+    """Return the long words of ``value`` from ``at`` on, ``each`` per cycle."""
+    here = vector(value, tuple(range(at, at + each * target.cycles, each)))
+    return replace(here, words=each * WORDS_PER_LONG) if each > 1 else here
 
 
 def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:

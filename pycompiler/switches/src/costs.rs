@@ -1,10 +1,11 @@
 //! The steps of passes, counted without making their code.
 //!
 //! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_passes.py`,
-//! `l2b_passes.py` and `word_passes.py`.
+//! `l2b_passes.py` and `word_passes.py`. [`crate::straight`] counts those of `straight_rows.py`.
 
 use crate::layout::{up, Change, Level, Machine};
 use crate::moves::{Digits, Move, Moves};
+use crate::straight::straight;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -238,7 +239,8 @@ fn l1bs(found: &Moves, machine: &Machine) -> i64 {
     } else {
         blocks(found, machine)
     };
-    wide * (up_rows + down) * found.times + 2 * up(rows * found.times, machine.cycles)
+    let through = wide * (up_rows + down) * found.times + 2 * up(rows * found.times, machine.cycles);
+    straight(found, machine).map_or(through, |steps| steps.min(through))
 }
 
 /// For each unit, the unit and the row that its data comes from.
@@ -354,7 +356,7 @@ fn words(found: &Moves, machine: &Machine) -> i64 {
 }
 
 /// Counts the different keys of the moves, each as often as its moves are done.
-fn distinct<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> i64 {
+pub(crate) fn distinct<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> i64 {
     let mut keys: Vec<(K, i64)> = found.list.iter().map(|m| (key(m), m.times)).collect();
     keys.sort_unstable();
     keys.dedup_by(|next, last| next.0 == last.0);

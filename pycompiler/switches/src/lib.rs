@@ -16,6 +16,7 @@ mod layout;
 mod moves;
 mod search;
 mod state;
+mod straight;
 
 pub use guess::{guess, Placed};
 pub use layout::{Change, Layout, Level, Machine, SubAxis};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
@@ -283,6 +284,52 @@ def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> 
     lines = pass_code(*values, Level.MAB, target).lines
     found = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
     assert found.count("l1bmm") == casts
+
+
+_PE_ROW = "16_MAB:1,4_PE:1,2_W:1"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        # All L1Bs get what each of them has.
+        (f"((8_L1B:1,4:1),({_PE_ROW}))", f"((8:4,4:1),({_PE_ROW}); B@[L1B])", {"l2bmi": 32}),
+        # Pairs get what both have: the senders are four at a time.
+        (
+            f"((2_L1B:4,4:1),({_PE_ROW}); B@[4_L1B:1])",
+            f"((2:4,4:1),({_PE_ROW}); B@[L1B])",
+            {"l2bmi": 8},
+        ),
+        # A digit of L1Bs and one of Addr change places: half of the L1Bs take another row.
+        (
+            f"((2_L1B:2,2:4,4:1),({_PE_ROW}); B@[2_L1B:4,2_L1B:1])",
+            f"((2:4,2_L1B:2,4:1),({_PE_ROW}); B@[2_L1B:4,2_L1B:1])",
+            {"l2bmi": 16},
+        ),
+        # All L1Bs take rows of their own from all others.
+        (f"((8_L1B:1,8:1),({_PE_ROW}))", f"((8:1,8_L1B:1),({_PE_ROW}))", {"l2bmi": 64}),
+        # The same with two rows: the masks would take more steps than the way through L2BM.
+        (
+            f"((8_L1B:1,2:1),({_PE_ROW}))",
+            f"((2:1,8_L1B:1),({_PE_ROW}))",
+            {"l2bm": 16, "l2bmb": 16},
+        ),
+    ],
+)
+def test_rows_go_straight_to_other_l1bs_if_that_is_shorter(
+    one: str, other: str, found: dict[str, int]
+) -> None:
+    target = load_target("mncore2")
+    source, result = parse_layout(one), parse_layout(other)
+    shape = tuple(prod(sub.size for sub in axis) for axis in source.axes)
+    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
+    ]
+    lines = pass_code(*values, Level.L1B, target).lines
+    names = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
+    assert Counter(name.partition("@")[0] for name in names if name.startswith("l2bm")) == found
 
 
 def test_mvs_between_l2bs_go_in_turns() -> None:
