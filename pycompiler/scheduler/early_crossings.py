@@ -20,7 +20,7 @@ from ..machine import Target
 from ..planners.life_times import reader_places
 
 #: A pass begins so many times its own steps before its reader, and before the pass behind it.
-_AHEAD, _APART = 10, 3
+_AHEAD, _APART = 16, 2
 #: More nodes than this do not move with a pass.
 _MOST_NODES = 32
 

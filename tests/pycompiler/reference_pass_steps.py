@@ -11,6 +11,7 @@ from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
 from pycompiler.layers.switch.l1b_passes import _blocks
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
+from pycompiler.layers.switch.mab_fills import count_fills, rows
 from pycompiler.layers.switch.pass_moves import (
     LayoutChange,
     Moves,
@@ -155,6 +156,12 @@ def pe_cost(found: Moves, target: Target) -> int:
 
 def mab_cost(found: Moves, target: Target) -> int:
     """Count the steps of ``pe_mab_passes.mab_steps``; a mask takes three."""
+    other = _turns_or_casts(found, target)
+    fills = count_fills(rows(found, target, even=True), target, found.times)
+    return other if fills is None else min(other, fills)
+
+
+def _turns_or_casts(found: Moves, target: Target) -> int:
     count = target.counts["mab"]
     _, masked, vectors = _turns(found, count, target.cycles)
     by_turns = int(2 * vectors.sum() + _MASK * masked.sum())

@@ -85,7 +85,6 @@ def l2b_lines(
             batch.append(at)
         start += len(batch)
         batch.sort(key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
-        batch += [batch[-1]] * (-len(batch) % room.vector)
         out += _l2b_batch(batch, list(read), origins, row, source, result, target, mask)
     return out
 
@@ -114,7 +113,10 @@ def _l2b_batch(
     pdm = 0
     crossing: list[tuple[_Run, int]] = []
     there: dict[tuple[int, int, int, int], int] = {}
-    runs = _for_all(_runs(batch, up, origins, row, below, target), target)
+    # Only whole vectors come down: the last one begins with rows that its own rows overwrite.
+    whole, spare = len(batch) // room.vector * room.vector, -len(batch) % room.vector
+    places = [below + (n if n < whole else n + spare) * row for n in range(len(batch))]
+    runs = _for_all(_runs(batch, places, up, origins, row, target), target)
     for run in _by_turns(runs, target):
         at = there.get(run.way_up)
         if at is None:
@@ -127,7 +129,8 @@ def _l2b_batch(
             yield Move("mvp", run.words, _l2bm(run.origin, run.start, run, target), _pdm(at, run))
         crossing.append((run, at))
     yield from _come_down(crossing, target)
-    yield from _rows_down(result, batch, below, room, target, mask)
+    filled = [*batch[:whole], *[*batch[whole : whole + 1]] * spare, *batch[whole:]]
+    yield from _rows_down(result, filled, below, room, target, mask)
 
 
 def _in_order_of_readers(
@@ -199,22 +202,22 @@ def _come_down(crossing: Sequence[tuple[_Run, int]], target: Target) -> Iterator
 
 def _runs(
     batch: Sequence[int],
+    places: Sequence[int],
     up: Mapping[int, int],
     origins: Mapping[int, tuple[Origin | None, ...]],
     row: int,
-    below: int,
     target: Target,
 ) -> Iterator[_Run]:
-    """Yield the runs of L2BM."""
+    """Yield the runs of L2BM. The rows of ``batch`` come to ``places``."""
     units = len(next(iter(origins.values())))
     for unit in range(units):
         home = unit // target.l2bs_per_group
         run: _Run | None = None
-        for index, at in enumerate(batch):
+        for at, place in zip(batch, places, strict=True):
             origin = origins[at][unit]
             if origin is None:
                 continue
-            here = _Run(unit, home, origin[0], up[origin[1]], below + index * row, row)
+            here = _Run(unit, home, origin[0], up[origin[1]], place, row)
             if run is not None and run.meets(here):
                 run = replace(run, words=run.words + row)
                 continue

@@ -5,7 +5,8 @@ some units write it. A *cast* sends the data of one unit to all MABs, and some o
 each result address, one move comes first and writes everywhere without a mask: the moves after it
 overwrite the units where it is wrong.
 
-Between MABs, several turns may *share* what they read: it goes up to L1BM once and comes down once
+A *fill* puts long words of one MAB into the places of its neighbours (:mod:`.mab_fills`). Between
+MABs, several turns may *share* what they read: it goes up to L1BM once and comes down once
 for each of them (:mod:`.shared_turns`).
 """
 
@@ -19,8 +20,9 @@ import numpy as np
 
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
-from ..scratch import Scratch, Words, vector
+from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
+from .mab_fills import count_fills, fill_steps, is_even, rows
 from .pass_moves import Moves
 from .shared_turns import shared_cost, shared_steps, shared_turns
 from .unit_masks import MASK_STEPS, UnitMasks
@@ -180,15 +182,20 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
 
 
 def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
-    """Return the code of a pass over the MABs of an L1B: by turns or by casts."""
+    """Return the code of a pass over the MABs of an L1B: by turns, by casts or by fills."""
     count = target.counts["mab"]
     found_turns = turns(found, count)
-    found_casts = casts(found, count, target.cycles, even=_is_even(result))
+    found_casts = casts(found, count, target.cycles, even=is_even(result))
     shares = shared_turns(units_by_turn(found, count), count)
     masks = UnitMasks("mabid", target)
     room = l1bm_room(target)
     by_turns, by_casts = _turn_cost(found_turns, target), _cast_cost(found_casts, target)
-    if shared_cost(shares, room.vectors, target) < min(by_turns, by_casts):
+    filled = rows(found, target, even=is_even(source))
+    by_fills = count_fills(filled, target)
+    shared = shared_cost(shares, room.vectors, target)
+    if by_fills is not None and by_fills < min(by_turns, by_casts, shared):
+        return list(fill_steps(filled, source, result, target))
+    if shared < min(by_turns, by_casts):
         return list(shared_steps(shares, masks, source, result, target))
     if by_turns <= by_casts:
         return list(_turn_steps(found_turns, masks, source, result, target))
@@ -265,8 +272,3 @@ def _cast_steps(
             if cast.wide:
                 there = replace(there, words=WORDS_PER_LONG * cast.each)
             yield single_step("l1bm", "l1bmm", (above,), there)
-
-
-def _is_even(place: Words) -> bool:
-    """Whether the words of a place begin at an even address; values begin at whole vectors."""
-    return not isinstance(place, Scratch) or place.base % LONGS_PER_WIDE == 0

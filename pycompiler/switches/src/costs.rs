@@ -1,8 +1,10 @@
 //! The steps of passes, counted without making their code.
 //!
 //! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_passes.py`,
-//! `l2b_passes.py` and `word_passes.py`. [`crate::straight`] counts those of `straight_rows.py`.
+//! `l2b_passes.py` and `word_passes.py`. [`crate::straight`] counts those of `straight_rows.py`,
+//! [`crate::fills`] those of `mab_fills.py`.
 
+use crate::fills::fills;
 use crate::layout::{up, Change, Level, Machine};
 use crate::moves::{Digits, Move, Moves};
 use crate::straight::straight;
@@ -147,6 +149,11 @@ fn shared_turns(found: &Moves, machine: &Machine) -> i64 {
 }
 
 fn mabs(found: &Moves, machine: &Machine) -> i64 {
+    let steps = turns_or_casts(found, machine);
+    fills(found, steps, machine).map_or(steps, |fills| fills.min(steps))
+}
+
+fn turns_or_casts(found: &Moves, machine: &Machine) -> i64 {
     let by_turns: i64 = turns(found, machine.count(Level::Mab), machine.cycles)
         .iter()
         .map(|turn| 2 * turn.vectors + MASK * i64::from(turn.masked))

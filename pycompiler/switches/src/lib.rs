@@ -11,6 +11,7 @@
 mod costs;
 mod detours;
 mod digits;
+mod fills;
 mod guess;
 mod layout;
 mod moves;

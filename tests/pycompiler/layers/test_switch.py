@@ -286,6 +286,47 @@ def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> 
     assert found.count("l1bmm") == casts
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "shape", "found"),
+    [
+        # All MABs take neighbouring words of one MAB: eight at once.
+        (
+            "((4_MAB:4,16:1),(4_PE:1,2_W:1))",
+            "((4:1,16_MAB:1),(4_PE:1,2_W:1))",
+            (64, 8),
+            {"l1bmm": 4 * 2, "l1bmd": 1},
+        ),
+        # The words lie apart: four at once.
+        (
+            "((4_MAB:4,16:3),(3:1),(4_PE:1,2_W:1))",
+            "((4:3,16_MAB:1),(3:1),(4_PE:1,2_W:1))",
+            (64, 3, 8),
+            {"l1bmm": 12 * 4, "l1bmd": 3},
+        ),
+        # Two rows with three of four words each: the vector begins with rows that are overwritten.
+        (
+            "((2_MAB:8,16:1),(4_PE:1,2_W:1))",
+            "((2:1,16_MAB:1),(4_PE:1,2_W:1))",
+            (27, 8),
+            {"l1bmm": 2 + 2, "l1bmd": 1},
+        ),
+    ],
+)
+def test_rows_are_filled_word_by_word(
+    one: str, other: str, shape: tuple[int, ...], found: dict[str, int]
+) -> None:
+    target = load_target("mncore2")
+    source, result = parse_layout(one), parse_layout(other)
+    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
+    ]
+    lines = pass_code(*values, Level.MAB, target).lines
+    names = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
+    assert Counter(name.partition("@")[0] for name in names) == found
+
+
 _PE_ROW = "16_MAB:1,4_PE:1,2_W:1"
 
 

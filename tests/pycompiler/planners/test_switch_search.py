@@ -17,7 +17,7 @@ from emu2 import _core
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_layout
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
-from pycompiler.layers.switch import pass_costs, pe_mab_passes
+from pycompiler.layers.switch import mab_fills, pass_costs, pe_mab_passes
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.layers.switch.pass_search import pass_steps
@@ -114,10 +114,12 @@ def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: st
             )
         if level is Level.MAB:
             count = target.counts["mab"]
+            fills = mab_fills.count_fills(mab_fills.rows(whole, target, even=True), target)
             assert (
                 counted
                 == reference.mab_cost(whole, target)
                 == min(
+                    counted if fills is None else fills,
                     pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
                     shared_cost(
                         shared_turns(pe_mab_passes.units_by_turn(whole, count), count),
