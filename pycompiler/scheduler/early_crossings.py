@@ -8,7 +8,7 @@ its reader, and long before the next pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
@@ -25,14 +25,19 @@ _AHEAD, _APART = 16, 2
 _MOST_NODES = 32
 
 
-def cross_early(graph: MNGraph, target: Target) -> MNGraph | None:
-    """Return the graph with passes of parameters between L2Bs early; None if nothing moves."""
+def cross_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> MNGraph | None:
+    """Return the graph with passes of parameters between L2Bs early; None if nothing moves.
+
+    ``renewed`` maps the key of an output to the registered value whose new value it is. What makes
+    a new value does not move: readers of the old one would find its words overwritten.
+    """
+    stay = {name for key, name in graph.outputs if key in renewed}
     made = {name: place for place, node in enumerate(graph.nodes) for name in node.outputs}
     found = {
         place: behind
         for place, node in enumerate(graph.nodes)
         if node.op == SWITCH and level_of(node) is Level.L2B
-        for behind in [_from_inputs(place, graph, made)]
+        for behind in [_from_inputs(place, graph, made, stay)]
         if behind is not None
     }
     if not found:
@@ -60,10 +65,15 @@ def cross_early(graph: MNGraph, target: Target) -> MNGraph | None:
         following[node.segment] = goal = max(goal, begins[node.segment])
         for other in (place, *found[place]):
             goals[other] = min(goals.get(other, times[other]), goal)
-    order = sorted(
-        range(len(graph.nodes)),
-        key=lambda place: (goals.get(place, times[place]), place not in goals, place),
-    )
+
+    # Host nodes take no time here, so segments may begin at the same time.
+    segments = {segment: number for number, segment in enumerate(begins)}
+
+    def when(place: int) -> tuple[int, int, bool, int]:
+        segment = segments[graph.nodes[place].segment]
+        return segment, goals.get(place, times[place]), place not in goals, place
+
+    order = sorted(range(len(graph.nodes)), key=when)
     moved = tuple(graph.nodes[place] for place in order)
     return None if moved == graph.nodes else replace(graph, nodes=moved)
 
@@ -72,8 +82,13 @@ def _steps(node: MNNode, graph: MNGraph, target: Target) -> int:
     return LAYERS[node.op].cost(node, graph, target)
 
 
-def _from_inputs(place: int, graph: MNGraph, made: Mapping[str, int]) -> list[int] | None:
-    """Return the nodes that a node needs; None if it needs more than inputs, or many nodes."""
+def _from_inputs(
+    place: int, graph: MNGraph, made: Mapping[str, int], stay: Container[str]
+) -> list[int] | None:
+    """Return the nodes that a node needs.
+
+    None if it needs more than inputs, many nodes, or one that makes a value of ``stay``.
+    """
     segment = graph.nodes[place].segment
     found: dict[int, None] = {}
     waiting = [place]
@@ -84,7 +99,7 @@ def _from_inputs(place: int, graph: MNGraph, made: Mapping[str, int]) -> list[in
             return None
         if at != place:
             found[at] = None
-        if len(found) > _MOST_NODES:
+        if len(found) > _MOST_NODES or any(name in stay for name in node.outputs):
             return None
         waiting += [made[name] for name in node.inputs if name in made and made[name] not in found]
     return list(found)

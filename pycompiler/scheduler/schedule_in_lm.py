@@ -6,9 +6,8 @@ They try orders of nodes and shares of LM; :mod:`.keep_in_lm` inserts the moves.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
-from ..errors import NoRoomError
+from ..errors import NoRoomError, PycompilerError
 from ..graph.graph import MNGraph
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
@@ -43,18 +42,14 @@ def schedule_in_lm(
     graph = shrink_early(graph)
     best = _scheduled(graph, target, share, overrides, consecutive=False)
     # In another order, values that an override keeps in LM might have to leave.
-    changes = (
-        ()
-        if wanted_keeping(overrides)
-        else (partial(update_early, renewed=renewed or {}), cross_early)
-    )
-    for change in changes:
-        early = change(graph, target=target)
+    for change in () if wanted_keeping(overrides) else (update_early, cross_early):
+        early = change(graph, renewed or {}, target)
         if early is None:
             continue
         try:
             found = _scheduled(early, target, share, overrides, consecutive=False)
-        except NoRoomError:
+        except PycompilerError:
+            # LM has no room, or an override cannot be followed in this order.
             continue
         if _moved_words(found) <= _moved_words(best):
             graph, best = early, found

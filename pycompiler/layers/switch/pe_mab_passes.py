@@ -190,11 +190,14 @@ def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
     masks = UnitMasks("mabid", target)
     room = l1bm_room(target)
     by_turns, by_casts = _turn_cost(found_turns, target), _cast_cost(found_casts, target)
-    filled = rows(found, target, even=is_even(source))
-    by_fills = count_fills(filled, target)
     shared = shared_cost(shares, room.vectors, target)
-    if by_fills is not None and by_fills < min(by_turns, by_casts, shared):
-        return list(fill_steps(filled, source, result, target))
+    least = min(by_turns, by_casts, shared)
+    # Each row takes a fill at least: this bound often shows that others are shorter.
+    if np.unique(found.result_at).size < least:
+        filled = rows(found, target, even=is_even(source))
+        by_fills = count_fills(filled, target)
+        if by_fills is not None and by_fills < least:
+            return list(fill_steps(filled, source, result, target))
     if shared < min(by_turns, by_casts):
         return list(shared_steps(shares, masks, source, result, target))
     if by_turns <= by_casts:

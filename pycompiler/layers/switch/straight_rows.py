@@ -64,9 +64,13 @@ class Sent:
 
 
 def straight(origins: _Origins, target: Target) -> list[Sent] | None:
-    """Return how rows go straight; None if the machine sends other pieces than single rows."""
+    """Return how rows go straight.
+
+    None if the machine sends other pieces than single rows, or if L1BM has no room for the vectors
+    of a result row, one for each L1B at most.
+    """
     room = rows_of_l1b(target)
-    if room.block > 1:
+    if room.block > 1 or room.half < target.counts["l1b"]:
         return None
     out: list[Sent] = []
     known: dict[frozenset[tuple[int, int]], list[tuple[str, frozenset[int]]] | None] = {}

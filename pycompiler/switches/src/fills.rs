@@ -45,9 +45,8 @@ fn pairs(moves: &[&Move], wide: i64, most: i64) -> i64 {
     for pair in moves.chunks_exact(wide as usize) {
         let unit = first.result + found * wide;
         let Some(start) = pair.first().map(|m| m.source_at) else { break };
-        let wanted = |(more, m): (i64, &&Move)| {
-            (m.source, m.result, m.source_at) == (first.source, unit + more, start + more)
-        };
+        let wanted =
+            |(more, m): (i64, &&Move)| (m.source, m.result, m.source_at) == (first.source, unit + more, start + more);
         if found == most || unit % wide != 0 || start % wide != 0 || !(0..).zip(pair).all(wanted) {
             break;
         }

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 /// A unit and the unit that it takes a row from.
 type Wanted = (i64, i64);
 
-/// Counts the steps; None if the machine sends other pieces than single rows.
+/// Counts the steps; None if the machine sends other pieces than single rows, or if L1BM has no room for a vector of each L1B.
 ///
 /// One instruction serves all L1Bs: each takes from the sender that agrees with it in some bits of its number, `free`. In
 /// the other bits, all senders have those of `first`.
 pub(crate) fn straight(found: &Moves, machine: &Machine) -> Option<i64> {
-    if machine.block > 1 {
+    if machine.block > 1 || (machine.vectors + 1) / 2 < machine.count(Level::L1b) {
         return None;
     }
     let mut rows: Vec<(i64, i64, Wanted, i64)> =

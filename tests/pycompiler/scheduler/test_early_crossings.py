@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from pycompiler.graph import (
@@ -74,7 +75,7 @@ def graph_of(weights: int) -> MNGraph:
 
 def test_a_pass_begins_long_before_its_reader() -> None:
     graph = graph_of(1)
-    found = cross_early(graph, TARGET)
+    found = cross_early(graph, {}, TARGET)
     assert found is not None
     names = [node.name for node in found.nodes]
     others = [node.name for node in graph.nodes if node.name != "s0"]
@@ -87,7 +88,7 @@ def test_a_pass_begins_long_before_its_reader() -> None:
 
 
 def test_passes_are_apart() -> None:
-    found = cross_early(graph_of(3), TARGET)
+    found = cross_early(graph_of(3), {}, TARGET)
     assert found is not None
     places = [n for n, node in enumerate(found.nodes) if node.op == "MNCoreLayoutSwitch"]
     assert all(later - earlier > 1 for earlier, later in pairwise(places))
@@ -95,7 +96,7 @@ def test_passes_are_apart() -> None:
 
 
 def test_passes_of_what_nodes_make_stay() -> None:
-    assert cross_early(graph_of(0), TARGET) is None
+    assert cross_early(graph_of(0), {}, TARGET) is None
     graph = graph_of(1)
     # The switch now reads the end of the chain.
     nodes = tuple(
@@ -104,4 +105,24 @@ def test_passes_of_what_nodes_make_stay() -> None:
         else n
         for n in graph.nodes
     )
-    assert cross_early(graph.with_values({}, nodes=nodes), TARGET) is None
+    assert cross_early(graph.with_values({}, nodes=nodes), {}, TARGET) is None
+
+
+def test_a_pass_stays_in_its_segment() -> None:
+    """Host nodes take no time, so the segment behind one begins at the same time."""
+    graph = graph_of(1)
+    host = 55
+    nodes = tuple(
+        replace(node, segment=(n > host) + (n >= host), side=Side.HOST if n == host else node.side)
+        for n, node in enumerate(graph.nodes)
+    )
+    found = cross_early(graph.with_values({}, nodes=nodes), {}, TARGET)
+    assert found is not None
+    assert [node.segment for node in found.nodes] == [node.segment for node in nodes]
+    assert found.nodes[host + 1].name == "s0"
+
+
+def test_what_makes_a_new_value_stays() -> None:
+    graph = graph_of(1)
+    renewed = replace(graph, outputs=(*graph.outputs, ("w", "s0")))
+    assert cross_early(renewed, {"w": "w0"}, TARGET) is None
