@@ -11,7 +11,7 @@ type Wanted = (i64, i64);
 /// Counts the steps; None if the machine sends other pieces than single rows, or if L1BM has no room for a vector of each L1B.
 ///
 /// One instruction serves all L1Bs: each takes from the sender that agrees with it in some bits of its number, `free`. In
-/// the other bits, all senders have those of `first`.
+/// the other bits, all senders have those of `first`. A test holds this against the counts from the specification's index map.
 pub(crate) fn straight(found: &Moves, machine: &Machine) -> Option<i64> {
     if machine.block > 1 || (machine.vectors + 1) / 2 < machine.count(Level::L1b) {
         return None;

@@ -20,6 +20,20 @@ from pycompiler.machine import load_target
 from pycompiler.planners.switch_plan import plan_switch
 
 
+def instructions(one: str, other: str, shape: tuple[int, ...], level: Level) -> Counter[str]:
+    """Check a switch that is one pass over ``level``; count the mnemonics of its code."""
+    target = load_target("mncore2")
+    source, result = parse_layout(one), parse_layout(other)
+    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
+    ]
+    lines = pass_code(*values, level, target).lines
+    steps = [line for line in lines if isinstance(line, Step)]
+    return Counter(one.mnemonic.partition("@")[0] for step in steps for one in step.instructions)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "shape", "each"),
     [
@@ -71,16 +85,7 @@ def test_turns_share_what_they_read(
     ],
 )
 def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> None:
-    target, shape = load_target("mncore2"), (128, 8)
-    source, result = parse_layout(one), parse_layout(other)
-    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
-    values = [
-        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
-        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
-    ]
-    lines = pass_code(*values, Level.MAB, target).lines
-    found = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
-    assert found.count("l1bmm") == casts
+    assert instructions(one, other, (128, 8), Level.MAB)["l1bmm"] == casts
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,8 @@ def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> 
             (64, 3, 8),
             {"l1bmm": 12 * 4, "l1bmd": 3},
         ),
-        # Two rows with three of four words each: the vector begins with rows that are overwritten.
+        # The second row takes eleven words, eight and three. The vector begins with rows that are
+        # overwritten.
         (
             "((2_MAB:8,16:1),(4_PE:1,2_W:1))",
             "((2:1,16_MAB:1),(4_PE:1,2_W:1))",
@@ -112,16 +118,7 @@ def test_neighbours_are_cast_two_at_a_time(one: str, other: str, casts: int) -> 
 def test_rows_are_filled_word_by_word(
     one: str, other: str, shape: tuple[int, ...], found: dict[str, int]
 ) -> None:
-    target = load_target("mncore2")
-    source, result = parse_layout(one), parse_layout(other)
-    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
-    values = [
-        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
-        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
-    ]
-    lines = pass_code(*values, Level.MAB, target).lines
-    names = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
-    assert Counter(name.partition("@")[0] for name in names) == found
+    assert instructions(one, other, shape, Level.MAB) == found
 
 
 _PE_ROW = "16_MAB:1,4_PE:1,2_W:1"
@@ -157,17 +154,9 @@ _PE_ROW = "16_MAB:1,4_PE:1,2_W:1"
 def test_rows_go_straight_to_other_l1bs_if_that_is_shorter(
     one: str, other: str, found: dict[str, int]
 ) -> None:
-    target = load_target("mncore2")
-    source, result = parse_layout(one), parse_layout(other)
-    shape = tuple(prod(sub.size for sub in axis) for axis in source.axes)
-    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
-    values = [
-        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
-        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
-    ]
-    lines = pass_code(*values, Level.L1B, target).lines
-    names = [one.mnemonic for line in lines if isinstance(line, Step) for one in line.instructions]
-    assert Counter(name.partition("@")[0] for name in names if name.startswith("l2bm")) == found
+    shape = tuple(prod(sub.size for sub in axis) for axis in parse_layout(one).axes)
+    all_found = instructions(one, other, shape, Level.L1B)
+    assert {name: n for name, n in all_found.items() if name.startswith("l2bm")} == found
 
 
 def test_rows_go_through_l2bm_where_l1bm_is_small(tmp_path: Path) -> None:
