@@ -6,13 +6,10 @@
 
 use crate::fills::fills;
 use crate::layout::{up, Change, Level, Machine};
-use crate::moves::{Digits, Move, Moves};
+use crate::moves::{Digits, Move, Moves, MASK};
 use crate::straight::straight;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// Steps that set a mask.
-pub(crate) const MASK: i64 = 3;
 
 pub(crate) fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
     // If several rows go together, the number of rows matters, and a part of the moves does not tell it.
@@ -160,8 +157,8 @@ fn turns_or_casts(found: &Moves, machine: &Machine) -> i64 {
         .sum();
     let by_turns = by_turns.min(shared_turns(found, machine));
     // A cast brings at most one wide vector of results. This bound often shows that turns are cheaper.
-    let results = distinct(found, |m| (m.source_at, m.result_at, m.source)) * found.times;
-    let read = up(distinct(found, |m| m.source_at) * found.times, machine.cycles);
+    let results = found.distinct(|m| (m.source_at, m.result_at, m.source)) * found.times;
+    let read = up(found.distinct(|m| m.source_at) * found.times, machine.cycles);
     if by_turns <= read + up(results, machine.wide * machine.cycles) {
         return by_turns;
     }
@@ -239,9 +236,9 @@ fn l1bs(found: &Moves, machine: &Machine) -> i64 {
     let wide = (machine.row / machine.l2bm_words).max(1);
     let (up_rows, down, rows) = if machine.block == 1 {
         (
-            distinct(found, |m| (m.source, m.source_at)),
-            distinct(found, |m| (m.result_at, m.source, m.source_at)),
-            distinct(found, |m| m.result_at),
+            found.distinct(|m| (m.source, m.source_at)),
+            found.distinct(|m| (m.result_at, m.source, m.source_at)),
+            found.distinct(|m| m.result_at),
         )
     } else {
         blocks(found, machine)
@@ -289,7 +286,7 @@ fn l2bs(found: &Moves, machine: &Machine) -> i64 {
     if stays(found) {
         return copies(found, machine.count(Level::L2b), machine);
     }
-    let rows = distinct(found, |m| m.source_at) + distinct(found, |m| m.result_at);
+    let rows = found.distinct(|m| m.source_at) + found.distinct(|m| m.result_at);
     // An MV of any size takes long to begin: about as many steps as the MV unit has long words.
     let words = busiest(found, machine) * machine.row * machine.count(Level::L1b);
     2 * machine.mv_unit + found.times * (up(words, machine.mv_block * machine.cycles) + rows)
@@ -339,7 +336,7 @@ type Pieces = BTreeMap<(i64, i64), u64>;
 
 fn words(found: &Moves, machine: &Machine) -> i64 {
     if machine.bits == machine.addressed_bits {
-        return up(distinct(found, |m| (m.result, m.result_at)) * found.times, machine.cycles);
+        return up(found.distinct(|m| (m.result, m.result_at)) * found.times, machine.cycles);
     }
     let (count, bits) = (machine.count(Level::W), machine.bits);
     let ones = if bits < 64 { (1u64 << bits) - 1 } else { u64::MAX };
@@ -360,12 +357,4 @@ fn words(found: &Moves, machine: &Machine) -> i64 {
     }
     let joined = |(key, rows): (&Vec<(i64, u64)>, &i64)| up(rows * found.times, machine.cycles) * 3 * key.len() as i64;
     2 * cuts.len() as i64 + groups.iter().map(joined).sum::<i64>()
-}
-
-/// Counts the different keys of the moves, each as often as its moves are done.
-pub(crate) fn distinct<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> i64 {
-    let mut keys: Vec<(K, i64)> = found.list.iter().map(|m| (key(m), m.times)).collect();
-    keys.sort_unstable();
-    keys.dedup_by(|next, last| next.0 == last.0);
-    keys.iter().map(|(_, times)| times).sum()
 }

@@ -1,6 +1,5 @@
 //! The steps of passes between MABs that fill rows of L1BM word by word, as in `mab_fills.py`.
 
-use crate::costs::distinct;
 use crate::layout::{up, Level, Machine};
 use crate::moves::{Move, Moves};
 
@@ -10,9 +9,9 @@ pub(crate) fn fills(found: &Moves, most: i64, machine: &Machine) -> Option<i64> 
     if wide * cycles > count * cycles {
         return None;
     }
-    let down = up(distinct(found, |m| m.result_at) * found.times, cycles);
+    let down = up(found.distinct(|m| m.result_at) * found.times, cycles);
     // Each row takes at least so many fills.
-    let least = distinct(found, |m| m.result_at) * found.times;
+    let least = found.distinct(|m| m.result_at) * found.times;
     if least + down >= most {
         return None;
     }

@@ -1,8 +1,9 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
-use crate::costs::{crossing, MASK};
+use crate::costs::crossing;
 use crate::digits::{axis_segments, copied_digits, is_subset, parts, primes, Part, PrimeDigit, Segment};
 use crate::layout::{up, Layout, Level, Machine};
+use crate::moves::MASK;
 
 /// A layout of a tensor, prepared for guesses: each layout meets many others.
 #[derive(Clone, Debug)]

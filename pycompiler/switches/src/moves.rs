@@ -9,6 +9,9 @@
 use crate::digits::{copied_digits, is_subset, segments, Part, PrimeDigit};
 use crate::layout::{up, Change, Level, Machine};
 
+/// Steps that set a mask.
+pub(crate) const MASK: i64 = 3;
+
 /// A pass with more moves is refused: no LM has so many words.
 const MOST_MOVES: i64 = 1 << 22;
 
@@ -50,6 +53,16 @@ pub struct Moves {
     pub list: Vec<Move>,
     /// How often all of them are done.
     pub times: i64,
+}
+
+impl Moves {
+    /// Counts the different keys of the moves, each as often as its moves are done.
+    pub(crate) fn distinct<K: Ord>(&self, key: impl Fn(&Move) -> K) -> i64 {
+        let mut keys: Vec<(K, i64)> = self.list.iter().map(|m| (key(m), m.times)).collect();
+        keys.sort_unstable();
+        keys.dedup_by(|next, last| next.0 == last.0);
+        keys.iter().map(|(_, times)| times).sum()
+    }
 }
 
 /// A term that a digit of index `value` adds to a place: `value / by % size * stride`, to the address or to the unit.

@@ -1,8 +1,7 @@
 //! The steps of passes between L1Bs whose rows go straight from L1BM to L1BM, as in `straight_rows.py`.
 
-use crate::costs::{distinct, MASK};
 use crate::layout::{up, Level, Machine};
-use crate::moves::Moves;
+use crate::moves::{Moves, MASK};
 use std::collections::HashMap;
 
 /// A unit and the unit that it takes a row from.
@@ -43,7 +42,7 @@ pub(crate) fn straight(found: &Moves, machine: &Machine) -> Option<i64> {
         }
     }
     let wide = (machine.row / machine.l2bm_words).max(1);
-    let read = up(distinct(found, |m| m.source_at) * found.times, machine.cycles);
+    let read = up(found.distinct(|m| m.source_at) * found.times, machine.cycles);
     let down: i64 = sizes.values().map(|size| up(size * found.times, machine.cycles)).sum();
     let masks = sizes.keys().filter(|&&units| units != 0).count() as i64;
     Some(wide * sent * found.times + read + down + MASK * masks)
