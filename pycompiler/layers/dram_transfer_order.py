@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import PycompilerError, error
-from ..machine import LONGS_PER_WIDE, IntArray, Target
-from .dram_transfer_plan import Chunk, Transfer, TransferPlan
+from ..machine import IntArray, Target
+from .dram_transfer_plan import Chunk, Transfer, TransferPlan, local_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,13 @@ def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
     above: list[IntArray] = []
     start = 0
     # Chunks of one size bring their words in one order.
-    orders: dict[int, tuple[IntArray, IntArray]] = {}
+    orders: dict[tuple[int, int], tuple[IntArray, IntArray]] = {}
     for chunk in plan.chunks:
-        if chunk.lm_steps not in orders:
+        size = chunk.lm_steps, chunk.l1_filled
+        if size not in orders:
             order = _below(plan, chunk, l1bs)
-            orders[chunk.lm_steps] = order, np.unique(order)
-        order, used = orders[chunk.lm_steps]
+            orders[size] = order, np.unique(order)
+        order, used = orders[size]
         local[..., chunk.lm : chunk.lm + order.shape[-1]] = start + order
         above.append(_above(plan, chunk, used))
         start += chunk.l2_words
@@ -63,6 +64,9 @@ def _below(plan: TransferPlan, chunk: Chunk, l1bs: int) -> IntArray:
     back.lm = down.lm
     for transfer in plan.steps_up(chunk, 0):
         back.run(transfer)
+    # Words behind the layout's rows come from nowhere, and hold nothing.
+    rows = min(plan.layout.num_lw(1) - chunk.lm, words)
+    down.lm[..., rows:] = down.lm[..., rows - 1 : rows]
     used = np.unique(down.lm)
     if used[0] < 0 or (back.l2bm[used] != used).any():
         raise _wrong(plan, "a word of L2BM")
@@ -122,14 +126,14 @@ class _L2b:
             self.l2bm[transfer.destination + destination["addr"][here]] = words
         elif transfer.form.startswith("to_pe"):
             words = self.l1bm[:, transfer.source + source["addr"]]
-            at = transfer.destination - self.first + _local(destination, transfer.wide)
+            at = transfer.destination - self.first + local_words(destination, transfer.wide)
             taken = np.ones(destination["mab"].shape, bool)
             if transfer.mabs is not None:
                 taken = (transfer.mabs >> destination["mab"] & 1).astype(bool)
             unit = destination["mab"][taken], destination["pe"][taken]
             self.lm[:, *unit, at[taken]] = words[:, taken]
         else:
-            at = transfer.source - self.first + _local(source, transfer.wide)
+            at = transfer.source - self.first + local_words(source, transfer.wide)
             words = self.lm[:, source["mab"], source["pe"], at]
             self.l1bm[:, transfer.destination + destination["addr"]] = words
 
@@ -149,8 +153,3 @@ def _move(transfer: Transfer, target: Target, dram: IntArray, l2bm: IntArray) ->
         l2bm[destination["group"], destination["l2b"], at] = dram[source["group"], start]
     else:
         dram[destination["group"], at] = l2bm[source["group"], source["l2b"], start]
-
-
-def _local(side: Mapping[str, IntArray], wide: bool) -> IntArray:
-    """Return the long word of LM, counted from the first, of every moved word."""
-    return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]

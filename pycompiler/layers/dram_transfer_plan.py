@@ -7,7 +7,7 @@ written down anywhere; :mod:`.dram_transfer_order` follows it, word by word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import lcm
@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
-from ..machine import LONGS_PER_WIDE, Target, TransferMap
+from ..machine import LONGS_PER_WIDE, IntArray, Target, TransferMap
 from .dram_transfer_instructions import (
     StageInstruction,
     instructions_to_l1bs,
@@ -58,13 +58,14 @@ class Chunk:
     """A part of a value small enough for L1BM and one buffer of L2BM.
 
     ``lm`` and ``lm_steps``: first long word and steps of the LM share; ``l1_words``: long words
-    of each L1BM; ``l2_words``: of each L2BM; ``dram``: where each L2B's part starts in the value's
-    DRAM words.
+    of each L1BM; ``l1_filled``: so many of them pass through L2BM, and nobody needs the others;
+    ``l2_words``: of each L2BM; ``dram``: where each L2B's part starts in the value's DRAM words.
     """
 
     lm: int
     lm_steps: int
     l1_words: int
+    l1_filled: int
     l2_words: int
     dram: tuple[int, ...]
 
@@ -164,7 +165,7 @@ class TransferPlan:
     def _pieces(self, chunk: Chunk, l2: int) -> Iterator[tuple[int, int, int | None]]:
         """Yield the long word of L2BM, that of L1BM and the L1Bs of each step between the two."""
         l1_map = self.target.transfer(self.to_l1.mnemonic, "down")
-        pieces = chunk.l1_words // l1_map.destination_words
+        pieces = chunk.l1_filled // l1_map.destination_words
         for turn, l1bs in enumerate(self.to_l1.sets or (None,)):
             for piece in range(pieces):
                 at = l2 + (turn * pieces + piece) * l1_map.source_words
@@ -174,15 +175,10 @@ class TransferPlan:
         """Yield the long word of LM and of L1BM, the width and the MABs of each step between."""
         cycles = self.target.cycles
         width = self.target.transfer(self.to_pe.mnemonic, "to_pe").source_words
-        l1 = 0
-        for mabs in self.to_pe.sets or (None,):
-            step = 0
-            while step < chunk.lm_steps:
-                wide = self.to_pe.wide and step + LONGS_PER_WIDE <= chunk.lm_steps
-                yield chunk.lm + step * cycles, l1, wide, mabs
-                taken = LONGS_PER_WIDE if wide else 1
-                step += taken
-                l1 += taken * width
+        for turn, mabs in enumerate(self.to_pe.sets or (None,)):
+            l1 = turn * chunk.lm_steps * width
+            for step, at, wide in _set_steps(chunk.lm_steps, self.to_pe, self.target):
+                yield chunk.lm + step * cycles, l1 + at, wide, mabs
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
@@ -244,10 +240,12 @@ def _plan(
     dram, steps = 0, num_lw // target.cycles
     for first in range(0, steps, most):
         count = min(most, steps - first)
-        l1_words, l2_words = _words_of_steps(count, target, to_pe, to_l1)
+        l1_words, _ = _words_of_steps(count, target, to_pe, to_l1)
+        rows = min(layout.num_lw(1) - first * target.cycles, count * target.cycles)
+        l1_filled, l2_words = _words_of_rows(rows, count, target, to_pe, to_l1)
         size = _part_of_dram(l2_words, target) if across else l2_words
         starts = tuple(dram + part * size for part in range(parts))
-        chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
+        chunks.append(Chunk(first * target.cycles, count, l1_words, l1_filled, l2_words, starts))
         dram += parts * size
     # Values begin at multiples of the unit; parts of MVs across the groups may be smaller.
     dram = -(-dram // target.mv_unit) * target.mv_unit
@@ -308,6 +306,44 @@ def _words_of_steps(
     l1_words = _round_up(count * to_pe.turns * pe_map.source_words, l1_map.destination_words)
     l2_words = l1_words // l1_map.destination_words * to_l1.turns * l1_map.source_words
     return l1_words, _round_up(l2_words, target.mv_unit)
+
+
+def _words_of_rows(
+    rows: int, count: int, target: Target, to_pe: StageInstruction, to_l1: StageInstruction
+) -> tuple[int, int]:
+    """Return the long words of L1BM and of L2BM that pass for the first ``rows`` of LM.
+
+    ``count`` steps bring them, and more rows if the last one is not full.
+    """
+    _, l1_map = _maps(target, to_pe, to_l1)
+    sets = list(_set_steps(count, to_pe, target))
+    last = 0
+    for step, l1, wide in sets:
+        found = target.transfer(to_pe.mnemonic, "to_pe_2" if wide else "to_pe")
+        needed = step * target.cycles + local_words(found.destination, wide) < rows
+        if needed.any():
+            last = max(last, l1 + int(found.source["addr"][needed].max()) + 1)
+    last += (to_pe.turns - 1) * count * target.transfer(to_pe.mnemonic, "to_pe").source_words
+    filled = _round_up(last, l1_map.destination_words)
+    l2_words = filled // l1_map.destination_words * to_l1.turns * l1_map.source_words
+    return filled, _round_up(l2_words, target.mv_unit)
+
+
+def local_words(side: Mapping[str, IntArray], wide: bool) -> IntArray:
+    """Return the long word of LM, counted from the first, of every word that an access moves."""
+    return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]
+
+
+def _set_steps(
+    count: int, to_pe: StageInstruction, target: Target
+) -> Iterator[tuple[int, int, bool]]:
+    """Yield the first LM step, the long word of L1BM and the width of each access of one set."""
+    width = target.transfer(to_pe.mnemonic, "to_pe").source_words
+    step = 0
+    while step < count:
+        wide = to_pe.wide and step + LONGS_PER_WIDE <= count
+        yield step, step * width, wide
+        step += LONGS_PER_WIDE if wide else 1
 
 
 def _maps(

@@ -5,7 +5,7 @@ See :mod:`.shares` for the way that the words take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...graph.dtypes import MNDtype
@@ -91,6 +91,8 @@ def count(found: Shares, target: Target) -> int:
     # As for other reductions: a PDM takes and gives half a block a cycle, and so does each DRAM.
     moved = len(pieces) * size // (target.mv_block // 2 * target.cycles)
     home = moved if found.everywhere else moved // (2 * target.groups)
+    if found.gathered:
+        home = max(home, moved // (2 * found.l2bs))
     moved //= found.parts
     return max(lifted, len(pieces)) + down + 2 * target.mv_unit + moved + home
 
@@ -104,7 +106,8 @@ def dram_words(found: Shares, target: Target) -> int:
     if found.parts == 1:
         return 0
     at_once = min(len(found.pieces), addresses_at_once(found, target))
-    return at_once * found.l2bs * found.mabs * _piece_words(found, target)
+    words = at_once * found.l2bs * found.mabs * _piece_words(found, target)
+    return words // found.parts * found.parts_apart
 
 
 def _lines(
@@ -131,7 +134,7 @@ def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) ->
     """Yield the lines that bring pieces to L2BM, joined: those of an L2B beside each other."""
     network, cycles, size = found.network, target.cycles, _piece_words(found, target)
     assert network.mabs is not None
-    places = found.mabs * found.parts
+    places = found.mabs * found.parts_apart
     words = (end - start) * places * size
     goals: dict[int, list[tuple[int, Piece]]] = {}
     for a in range(start, end):
@@ -197,7 +200,8 @@ def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:
 
 def _behind_pieces(found: Shares, addresses: int, target: Target) -> int:
     """Return the word of L2BM behind all pieces of so many addresses."""
-    return addresses * found.l2bs * found.mabs * found.parts * _piece_words(found, target)
+    pieces = addresses * found.l2bs * found.mabs * found.parts_apart
+    return pieces * _piece_words(found, target)
 
 
 def _through_dram(
@@ -210,6 +214,9 @@ def _through_dram(
     size, up = _piece_words(found, target), f"mvr{found.network.operation}"
     row, begin = found.mabs * size, _behind_pieces(found, addresses, target)
     rows = [(l2b, a) for l2b in range(found.l2bs) for a in range(addresses)]
+    if found.gathered:
+        yield from _gathered(found, rows, begin, sums, target)
+        return
     for number in range(len(rows)):
         words = row * found.parts
         from_all = BlockOperand("l2bm", number * words, words)
@@ -217,6 +224,28 @@ def _through_dram(
     for number, (l2b, a) in enumerate(rows):
         here = BlockOperand("dram", number * row, row, sums)
         yield Move("mvp", row, here, BlockOperand("l2bm", begin + a * row, row, l2b=l2b))
+
+
+def _gathered(
+    found: Shares, rows: Sequence[tuple[int, int]], begin: int, sums: str | None, target: Target
+) -> Iterator[Line]:
+    """Yield the MVs of ``rows``, L2Bs and addresses, whose L2B gets its parts from all DRAMs.
+
+    The parts of one DRAM lie beside each other then.
+    """
+    row, up = found.mabs * _piece_words(found, target), f"mvr{found.network.operation}"
+    part, per_group = row // found.parts, target.l2bs_per_group
+    for number in range(len(rows)):
+        from_all = BlockOperand("l2bm", number * row, row)
+        yield Move(up, row, from_all, BlockOperand("dram", number * part, part, sums))
+    # Each DRAM serves another group in turn.
+    for turn in range(found.parts):
+        for number, (unit, a) in enumerate(rows):
+            group, l2b = divmod(unit, per_group)
+            home = (group + turn) % found.parts
+            here = BlockOperand("dram", number * part, part, sums, group=home)
+            at = begin + a * row + home * part
+            yield Move("mvp", part, here, BlockOperand("l2bm", at, part, l2b=l2b, group=group))
 
 
 def _down(found: Shares, start: int, end: int, result: MNValue, target: Target) -> Iterator[Line]:

@@ -17,6 +17,7 @@ Where DRAMs do not take equal parts of a piece, each group brings whole pieces t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,8 @@ class Shares:
     everywhere: bool
     #: the DRAMs that each get a part of a piece; 1 if a PDM adds up whole pieces
     parts: int = 1
+    #: whether an L2B gets the parts of its pieces from all DRAMs, not only from that of its group
+    gathered: bool = False
 
     @property
     def l2bs(self) -> int:
@@ -69,7 +72,12 @@ class Shares:
     @property
     def mabs(self) -> int:
         """The places on MABs that get pieces, for each of them."""
-        return len(self.pieces[0][0]) // self.parts
+        return len(self.pieces[0][0]) // self.parts_apart
+
+    @property
+    def parts_apart(self) -> int:
+        """The groups whose L2Bs get different parts of a piece."""
+        return 1 if self.gathered else self.parts
 
 
 @dataclass(frozen=True)
@@ -109,8 +117,12 @@ def shares_of(
     if not whole or len(high) > _MOST_DIGITS:
         return ()
     out: list[Shares] = []
-    for parts in dict.fromkeys((_parts_in_dram(words, target), 1)):
-        out = out or [*_offered(partial, network, _Rows(words, parts), high, target)]
+    parts = _parts_in_dram(words, target)
+    if parts > 1:
+        for gathered in (False, True):
+            rows = _Rows(words, parts, gathered=gathered)
+            out += _offered(partial, network, rows, high, target)
+    out = out or [*_offered(partial, network, _Rows(words, 1), high, target)]
     return (*out, *_offered(partial, network, _Rows(words, 1, everywhere=True), high, target))
 
 
@@ -122,6 +134,8 @@ class _Rows:
     parts: int
     #: whether all L2Bs get all pieces
     everywhere: bool = False
+    #: whether an L2B gets all parts of its pieces, and its MABs different ones
+    gathered: bool = False
 
     @property
     def own(self) -> int:
@@ -187,7 +201,7 @@ def addresses_at_once(found: Shares, target: Target) -> int:
     above = target.words("l2bm") - spread.source_words
     homes = 1 if found.everywhere else min(found.l2bs, target.l2bs_per_group)
     most = min(
-        above // (found.mabs * size * (found.l2bs * found.parts + 1)),
+        above // (found.mabs * size * (found.l2bs * found.parts_apart + 1)),
         target.words("pdm") // (found.mabs * size * homes),
         (target.words("l1bm") // 2 - past) // (places * lane * cycles) * cycles,
     )
@@ -213,6 +227,9 @@ def _low_digits(
             out[stride] = Level.MAB, stride
         elif stride < rows.own:
             out[stride] = Level.L1B, stride // below
+        elif rows.gathered:
+            # The strides of other digits on MABs come below these.
+            out[stride] = Level.MAB, stride // rows.own * below
         else:
             out[stride] = Level.L2B, stride // rows.own * target.l2bs_per_group
         reached *= size
@@ -238,8 +255,9 @@ def _addresses(layout: Layout) -> list[tuple[int, int]]:
     ]
 
 
-#: Ways to place digits on L2Bs that are offered, and how many more addresses they may need.
-_WAYS, _MORE = 32, 1.5
+#: Ways to place digits that are offered, how many of them may have the same digits on L2Bs, and how
+#: many more addresses they may need.
+_WAYS, _ALIKE, _MORE = 64, 6, 1.5
 
 
 def _offered(
@@ -253,11 +271,13 @@ def _offered(
     if low is None:
         return
     below = lane_mabs(target)
-    l2bs = target.l2bs_per_group if rows.parts > 1 else target.level_range[Level.L2B.value]
+    apart = rows.parts > 1 and not rows.gathered
+    l2bs = target.l2bs_per_group if apart else target.level_range[Level.L2B.value]
+    mabs = target.counts["mab"] // below
     rooms = {
         _L2B: 1 if rows.everywhere else l2bs,
         _L1B: rows.parts,
-        _MAB: target.counts["mab"] // below,
+        _MAB: mabs // rows.parts if rows.gathered else mabs,
     }
     best: dict[tuple[Level | None, ...], tuple[tuple[int, int], tuple[Level, ...]]] = {}
     for places in _placings([one.size for one in high], rooms):
@@ -266,16 +286,22 @@ def _offered(
             for level in (_L2B, _L1B, _ADDR)
         }
         # A row has a part of as many pieces as there are parts; a PDM has two pieces at least.
-        apart = rows.everywhere or rows.parts > 1 or sizes[_L2B] > 1
-        if sizes[_L1B] == rows.parts and apart:
+        several = rows.everywhere or apart or sizes[_L2B] > 1
+        if sizes[_L1B] == rows.parts and several:
             rank = sizes[_ADDR], -sizes[_L2B]
             key = tuple(at if at in (_L2B, _L1B) else None for at in places)
             if key not in best or rank < best[key][0]:
                 best[key] = rank, places
     ways = sorted(best.values(), key=lambda way: way[0])
-    for rank, places in ways[:_WAYS]:
-        if rank[0] > _MORE * ways[0][0][0]:
+    offered, alike = 0, Counter[tuple[bool, ...]]()
+    for rank, places in ways:
+        if rank[0] > _MORE * ways[0][0][0] or offered == _WAYS:
             break
+        on_l2bs = tuple(at is _L2B for at in places)
+        if alike[on_l2bs] == _ALIKE:
+            continue
+        alike[on_l2bs] += 1
+        offered += 1
         made = _placed(partial, network, rows, low, high, places, target)
         if addresses_at_once(made, target) > 0:
             yield made
@@ -307,9 +333,17 @@ def _placed(
     first = {_L2B: 1, _L1B: rows.own // below, _MAB: below, _ADDR: 1}
     strides = dict(first)
     placed: dict[_Digit, SubAxis] = {}
-    for one, level in zip(high, places, strict=True):
+    # Digits of L2Bs lie as in regions: a size that is no power of two comes last.
+    order = sorted(zip(high, places, strict=True), key=lambda at: (at[1] is _L2B) * at[0].size)
+    for one, level in order:
         placed[one] = SubAxis(one.size, level, strides[level])
         strides[level] *= one.size
+    if rows.gathered:
+        others = strides[_MAB] // below
+        low = {
+            at: (level, own * others if level is _MAB and at >= rows.own else own)
+            for at, (level, own) in low.items()
+        }
     axes = tuple(
         tuple(new for sub in axis for new in _moved(sub, rows.words, low, placed))
         for axis in partial.axes
@@ -322,6 +356,7 @@ def _placed(
         _pieces(network, placed, first),
         rows.everywhere,
         rows.parts,
+        rows.gathered,
     )
 
 

@@ -16,6 +16,9 @@ from .costs import Costs
 from .growth import MOST, carry
 from .pools import Candidate, Pools, Variable
 
+#: How many candidates a variable may have with them: results have many layouts.
+_MOST = 3 * MOST
+
 
 def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
     """Add such candidates, those beside the choice ``chosen`` first, and carry them on.
@@ -28,7 +31,7 @@ def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
         variable = pools.variables[number]
         made = {name: layouts[name] for name in variable.values}
         before = len(variable.pool)
-        if variable.add(made, MOST) and len(variable.pool) > before:
+        if variable.add(made, _MOST) and len(variable.pool) > before:
             carried[number].append(made)
 
     for number, (variable, choice) in enumerate(zip(pools.variables, chosen, strict=True)):

@@ -46,7 +46,8 @@ def held(
 def lm_words(plan: TransferPlan) -> IntArray:
     """Return where every long word of LM comes from: ``group * dram_words + address``.
 
-    Shape: units from group to PE, then ``num_lw``. The upload must bring each back to its place.
+    Shape: units from group to PE, then the rows of the layout. The words behind them, which only
+    make vectors full, come from nowhere. The upload must bring each word back to its place.
     """
     target = plan.target
     groups = target.groups
@@ -61,6 +62,7 @@ def lm_words(plan: TransferPlan) -> IntArray:
     for chunk in plan.chunks:
         for transfer in (*plan.steps_up(chunk, 0), *plan.moves_up(chunk, 0)):
             back.run(transfer)
+    lm = lm[..., : plan.layout.num_lw(1)]
     used = np.unique(lm)
     assert used[0] >= 0
     assert (back.dram.reshape(-1)[used] == used).all()
