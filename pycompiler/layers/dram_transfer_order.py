@@ -6,7 +6,6 @@ show from which word of DRAM each word of L2BM comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np

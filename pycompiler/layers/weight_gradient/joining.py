@@ -17,7 +17,8 @@ from ..base import Cut, Placement, UntiedAxes, layout_of
 from ..fragment import BlockOperand, Fragment, Line, Move, PeOperand, single_step
 from ..reduce_kinds import SUMS
 from ..scratch import vector
-from .shares import Piece, Shares, addresses_at_once, chosen, lane_mabs, shares_of
+from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
+from .shares import chosen, shares_of
 
 JOIN = "MNCoreJoin"
 _OPERATION = SUMS[MNDtype.FLOAT].network

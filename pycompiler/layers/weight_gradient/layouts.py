@@ -21,7 +21,8 @@ from ..products.layouts import lay_out, operand_layouts, result_digits, unit_dig
 from ..products.roles import PRECISION, precision_of, roles_of
 from ..products.spreads import Spread, SpreadRule, spread_units
 from ..reduce_kinds import SUMS
-from .shares import Shares, chosen, shares_of
+from .share_pieces import Shares
+from .shares import chosen, shares_of
 
 #: The axes of the result: channels of the pixels, channels of the gradients, then taps.
 CHANNELS, COLUMNS, TAPS = 0, 1, 2

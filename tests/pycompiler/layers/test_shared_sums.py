@@ -14,9 +14,10 @@ from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.graph.layout import Broadcast, Layout, Level, SubAxis
 from pycompiler.layers.fragment import BlockOperand, Move, Step
-from pycompiler.layers.weight_gradient import joining, layer
+from pycompiler.layers.weight_gradient import joining, layer, layouts
 from pycompiler.layers.weight_gradient.joining import JOIN
 from pycompiler.layers.weight_gradient.layouts import shared, ways
+from pycompiler.layers.weight_gradient.share_pieces import Shares
 from pycompiler.layers.weight_gradient.shares import shares_of
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.lpz import planner
@@ -100,6 +101,39 @@ def test_other_digits_on_l2bs(share: float, monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(int(10 * share))
     data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
     assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
+
+
+@pytest.mark.parametrize("number", [0, 7, 20, -1])
+@pytest.mark.parametrize("name", ["two batches, 3 not among MABs", "columns on L1Bs"])
+def test_parts_from_all_drams(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L2Bs that gather their pieces from all DRAMs have the same sums, also on 6 of 8 L2Bs."""
+    case, sizes = CASES[name], set[int]()
+
+    def gathered_only(
+        partial: Layout, over: tuple[SubAxis, ...], operation: str, target: Target
+    ) -> tuple[Shares, ...]:
+        found = [s for s in shares_of(partial, over, operation, target) if s.gathered]
+        sizes.update(s.l2bs for s in found)
+        return (found[number % len(found)],) if found else ()
+
+    monkeypatch.setattr(layouts, "shares_of", gathered_only)
+    monkeypatch.setattr(joining, "shares_of", gathered_only)
+    monkeypatch.setattr(layer, "ways", _shared_only)
+    monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
+    model, shapes = gradient_model(case)
+    result, _ = compiled(model, MACHINE, float_dtype="mixed")
+    (join,) = (node for node in result.graph.nodes if node.op == JOIN)
+    assert (6 in sizes) == (name == "two batches, 3 not among MABs")
+    homes = {m.source.group for m in _moves(join, result.graph) if m.source.memory == "dram"}
+    assert homes == set(range(load_target(MACHINE).groups))
+    rng = np.random.default_rng(number + 1)
+    data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
+    assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
+
+
+def _moves(join: MNNode, graph: MNGraph) -> list[Move]:
+    lines = joining.Join().emit(join, graph, load_target(MACHINE)).lines
+    return [line for line in lines if isinstance(line, Move)]
 
 
 def test_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
