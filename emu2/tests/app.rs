@@ -11,17 +11,17 @@ fn stored(name: &str) -> Vec<u8> {
 
 #[test]
 fn the_stored_app_runs() {
-    let app = App::read(&stored("format3_places.app")).unwrap();
+    let app = App::read(&stored("format4_places.app")).unwrap();
     assert_eq!(app.target(), "mini");
     let mut loaded = Loaded::new(app, &Interrupt::default()).unwrap();
     // The stored set has the results beside the inputs, and an array that is no input is refused.
-    let refused = loaded.run(&stored("format3_places.npz")).unwrap_err();
+    let refused = loaded.run(&stored("format4_places.npz")).unwrap_err();
     assert_eq!(refused.code().id(), "M0004");
 }
 
 #[test]
 fn every_cut_is_refused() {
-    let whole = stored("format3_places.app");
+    let whole = stored("format4_places.app");
     for length in 0..whole.len() {
         assert_eq!(App::read(&whole[..length]).unwrap_err().code().id(), "M0001", "{length}");
     }

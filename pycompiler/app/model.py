@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..emit.relocation import Relocation
 from ..pfvm.session import Array
 
-FORMAT = 3
+FORMAT = 4
 
 #: Length of the SHA-256 digest at the end of a file. Readers of flatbuffers ignore it.
 DIGEST_BYTES = 32

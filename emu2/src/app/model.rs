@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// The format that this reader knows. It changes when an older reader would misread a file; fields that a reader may
 /// leave out do not change it.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 const DIGEST_BYTES: usize = 32;
 

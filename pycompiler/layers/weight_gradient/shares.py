@@ -12,8 +12,8 @@ a MAB, as many as fill it. Each DRAM gets an equal part of every piece; so the L
 the other parts get those of other pieces. The distributing instructions give the words of such a
 row to the L1Bs and to the lowest MABs, and the rows to the other MABs and to addresses.
 
-Or an L2B *gathers* all parts of its pieces, each from another DRAM. Then any digits may lie on L2Bs,
-also a 3, and the parts of a piece come to different MABs. No more words pass than before.
+Or an L2B *gathers* all parts of its pieces, each from another DRAM. Then any digits may lie on
+L2Bs, also a 3, and the parts of a piece come to different MABs. No more words pass than before.
 
 Where DRAMs do not take equal parts of a piece, each group brings whole pieces to its own PDM.
 """

@@ -104,7 +104,7 @@ def test_the_whole_machine_and_copies_between_pieces(tmp_path: Path) -> None:
     same(app, {"x": x}, tmp_path, "mncore2")
 
 
-@pytest.mark.parametrize("name", ["format3", "format3_places"])
+@pytest.mark.parametrize("name", ["format4", "format4_places"])
 def test_stored_files_keep_loading(name: str) -> None:
     """If a change breaks a file that an earlier version wrote, the format needs a new number."""
     path = STORED / f"{name}.app"
@@ -115,17 +115,17 @@ def test_stored_files_keep_loading(name: str) -> None:
 
 
 def stored(tmp_path: Path) -> tuple[bytes, Path]:
-    arrays = np.load(STORED / "format3_places.npz")
+    arrays = np.load(STORED / "format4_places.npz")
     np.savez(tmp_path / "x.npz", x=arrays["x"])
-    return (STORED / "format3_places.app").read_bytes(), tmp_path / "x.npz"
+    return (STORED / "format4_places.app").read_bytes(), tmp_path / "x.npz"
 
 
 def test_the_command(tmp_path: Path) -> None:
     _, inputs = stored(tmp_path)
-    path, out = str(STORED / "format3_places.app"), tmp_path / "out.npz"
+    path, out = str(STORED / "format4_places.app"), tmp_path / "out.npz"
     done = CliRunner().invoke(cli, ["app", "run", path, "-i", str(inputs), "-o", str(out)])
     assert done.exit_code == 0, done.output
-    wanted = np.load(STORED / "format3_places.npz")["y"]
+    wanted = np.load(STORED / "format4_places.npz")["y"]
     assert np.load(out)["y"].tobytes() == wanted.tobytes()
     done = CliRunner().invoke(cli, ["app", "run", path, "-i", str(inputs)])
     assert done.output.startswith("y: float32 (5, 4)\n")
@@ -185,7 +185,7 @@ def test_other_apps_are_refused(tmp_path: Path) -> None:
     for data in (b"", b"GPFN", b"\0" * 100, good[:-1], good[:50]):
         path.write_bytes(data)
         refused("M0001", path, inputs)
-    said = refused("M0003", STORED / "format3.app", inputs)
+    said = refused("M0003", STORED / "format4.app", inputs)
     assert "does not say where the elements of" in said
     nodes = [("Neg", ["x"], "a"), ("Sin", ["a"], "y")]
     model = model_of(nodes, {"x": (5, 6)}, ["y"])
@@ -240,13 +240,13 @@ X = np.ones((5, 6), np.float32)
 def test_wrong_inputs(data: bytes, code: str, tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     path.write_bytes(data)
-    refused(code, STORED / "format3_places.app", path)
+    refused(code, STORED / "format4_places.app", path)
 
 
 def test_compressed_inputs(tmp_path: Path) -> None:
-    arrays = np.load(STORED / "format3_places.npz")
+    arrays = np.load(STORED / "format4_places.npz")
     np.savez_compressed(tmp_path / "x.npz", x=arrays["x"])
-    made = np.load(io.BytesIO(run_app(STORED / "format3_places.app", tmp_path / "x.npz")))
+    made = np.load(io.BytesIO(run_app(STORED / "format4_places.app", tmp_path / "x.npz")))
     assert made["y"].tobytes() == arrays["y"].tobytes()
 
 
