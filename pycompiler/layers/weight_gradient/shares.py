@@ -80,7 +80,9 @@ def shares_of(
     out: list[Shares] = []
     parts = _parts_in_dram(words, target)
     if parts > 1:
-        for gathered in (False, True):
+        # The parts of a piece come to MABs.
+        room = target.counts["mab"] // lane_mabs(target) % parts == 0
+        for gathered in (False, True) if room else (False,):
             rows = _Rows(words, parts, gathered=gathered)
             out += _offered(partial, network, rows, high, target)
     out = out or [*_offered(partial, network, _Rows(words, 1), high, target)]

@@ -13,6 +13,7 @@ from gradient_models import Case, gradient_model, wanted_gradient
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.graph.layout import Broadcast, Layout, Level, SubAxis
+from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.fragment import BlockOperand, Move, Step
 from pycompiler.layers.weight_gradient import joining, layer, layouts
 from pycompiler.layers.weight_gradient.joining import JOIN
@@ -186,9 +187,9 @@ def test_the_planner_takes_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 SMALL = """extends = "mini"
 [machine]
 name = "small"
-doc = "Three groups of one L2B."
+doc = "Groups of one L2B."
 [counts]
-group = 3
+group = {groups}
 l1b = 8
 mab = {mabs}
 [[memory]]
@@ -198,17 +199,24 @@ words = {words}
 
 
 @pytest.mark.parametrize(
-    ("mabs", "memory", "words"),
-    [(8, "l2bm", 2048), (4, "l1bm", 256), (8, "pdm", 512)],
+    ("groups", "mabs", "memory", "words"),
+    [
+        (3, 8, "l2bm", 2048),
+        (3, 4, "l1bm", 256),
+        (3, 8, "pdm", 512),
+        # Four DRAMs have parts for two places of MABs only.
+        (4, 4, "l2bm", 8192),
+        (4, 8, "l2bm", 4096),
+    ],
 )
 def test_no_word_lies_outside_of_a_memory(
-    mabs: int, memory: str, words: int, tmp_path: Path
+    groups: int, mabs: int, memory: str, words: int, tmp_path: Path
 ) -> None:
     """Where a memory has no room for a vector of addresses, there are fewer ways."""
     path = tmp_path / "small.toml"
-    path.write_text(SMALL.format(mabs=mabs, memory=memory, words=words))
+    path.write_text(SMALL.format(groups=groups, mabs=mabs, memory=memory, words=words))
     target = load_target(str(path))
-    over = (SubAxis(3, Level.L2B), SubAxis(mabs, Level.MAB))
+    over = (SubAxis(groups, Level.L2B), SubAxis(mabs, Level.MAB))
     columns = (SubAxis(8, Level.L1B), SubAxis(4, Level.PE), SubAxis(2, Level.W))
     tried = 0
     for rows in (16, 32, 96, 192):
@@ -217,6 +225,8 @@ def test_no_word_lies_outside_of_a_memory(
         )
         for found in shares_of(partial, over, "ffadd", target):
             tried += 1
+            for level, count in layout_ranges(target).items():
+                assert found.layout.extent(level) <= count or level is Level.ADDR
             ends = [
                 MNValue(
                     name,
