@@ -174,16 +174,8 @@ def test_mvs_between_l2bs_go_in_turns() -> None:
     target = load_target("mncore2")
     shape = (8, 32, 1024)
     row = "8_L1B:1,16_MAB:1,4_PE:1,2_W:1"
-    source = parse_layout(f"((8_L2B:1),(8:4,4:1),({row}))")
-    result = parse_layout(f"((8:4),(8_L2B:1,4:1),({row}))")
-    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
-    values = [
-        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
-        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
-    ]
-    code = pass_code(*values, Level.L2B, target)
-    text = concatenate([("n", "pass", code)], {"v": 0, "w": 0}, target).text
-    report = target.assemble(text, "switch.vsm").report()
+    source, result = f"((8_L2B:1),(8:4,4:1),({row}))", f"((8:4),(8_L2B:1,4:1),({row}))"
+    report = _pass_report(source, result, shape)
     units = target.level_range["L2B"]
     # One way up and one way down between every two L2Bs.
     assert report["mvs"] == 2 * units**2

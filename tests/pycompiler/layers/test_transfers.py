@@ -188,6 +188,10 @@ def test_known_layouts(text: str, shape: tuple[int, ...]) -> None:
         # A whole level apart, or a whole level alike: no sets.
         ("((64:1, 8_L1B:1, 16_MAB:1, 4_PE:1); B@[W,L2B])", "l1bmd", "l2bmd", 32768),
         ("((64:1, 4_PE:1); B@[W,MAB,L1B,L2B])", "l1bmm", "l2bmb", 256),
+        # 5, 6 and 65 long words, where vectors have 8, 8 and 68: two L2Bs of 512 PEs each.
+        ("((5:1, 8_L2B:1, 8_L1B:1, 16_MAB:1, 4_PE:1); B@[W])", "l1bmd", "l2bmd", 5 * 1024),
+        ("((6:1, 8_L2B:1, 8_L1B:1, 16_MAB:1, 4_PE:1); B@[W])", "l1bmd", "l2bmd", 6 * 1024),
+        ("((65:1, 8_L2B:1, 8_L1B:1, 16_MAB:1, 4_PE:1); B@[W])", "l1bmd", "l2bmd", 65 * 1024),
     ],
 )
 def test_dram_holds_no_copies_of_equal_units(text: str, to_pe: str, to_l1: str, words: int) -> None:
