@@ -13,9 +13,11 @@ from ..machine import IntArray, Target
 from .base import Frame, Layer, Placement, distinct, layout_of, misfits, operand_addresses
 from .fragment import Fragment, PeOperand
 from .functions.elementwise_function import Call, Function
+from .functions.fused import FUSED
 from .functions.program import Input, Program
+from .functions.shorter import with_products_in_sums, without_masks
 from .functions.table import FUNCTIONS
-from .pipeline_code import Pipeline, emit, pipeline
+from .pipeline_code import Pipeline, best_pipeline, emit
 
 
 class Elementwise(Layer):
@@ -119,7 +121,9 @@ class Elementwise(Layer):
             out.dtype,
             node.attributes,
         )
-        return pipeline(program, homes, home, target)
+        rows = -(-(out.num_lw or 0) // target.cycles)
+        words = [graph.values[name].num_lw or 0 for name in inputs]
+        return best_pipeline(program, homes, home, target, rows, words)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count the steps of the pipeline."""
@@ -150,7 +154,8 @@ def _program(
     """Return the program of an operator; ``numbers`` tells which inputs are the same value."""
     call = Call(tuple(map(Input, numbers)), dtypes, result, dict(attributes))
     program = Program()
-    return program.finish(FUNCTIONS[op].build(program, call))
+    found = without_masks(program.finish(FUNCTIONS[op].build(program, call)))
+    return with_products_in_sums(found) if op == FUSED else found
 
 
 def _rows(value: MNValue, words: IntArray, target: Target) -> list[PeOperand]:

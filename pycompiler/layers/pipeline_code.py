@@ -17,7 +17,7 @@ from .fragment import (
     Step,
     alu_step,
 )
-from .functions.modulo_schedule import plan_rows
+from .functions.modulo_schedule import HELD, plan_rows
 from .functions.program import Constant, Input, Program, Source
 from .functions.software_pipeline import Issue, Plan
 
@@ -34,15 +34,17 @@ class Pipeline:
 
     The LM that the result goes to may hold operands too; its port then allows a write only when
     nothing is read for some steps. A short program is faster when its results wait in registers.
+    ``held`` has the long words of each operand that is copied to registers first, 0 for others.
     """
 
     plan: Plan
     chunk: int | None = None
+    held: tuple[int, ...] = ()
 
     def steps(self, rows: int) -> int:
         """Count the lines that :func:`emit` gives."""
         plan = self.plan
-        count = len(list(_constants(plan)))
+        count = len(list(_constants(plan))) + sum(-(-words // plan.cycles) for words in self.held)
         if self.chunk is None:
             return count + plan.steps(rows)
         whole, rest = divmod(rows, self.chunk)
@@ -51,28 +53,62 @@ class Pipeline:
 
 
 @lru_cache(maxsize=1024)
-def pipeline(program: Program, homes: tuple[str, ...], home: str, target: Target) -> Pipeline:
-    """Return the better pipeline for operands in ``homes`` and a result in ``home``."""
+def pipeline(
+    program: Program,
+    homes: tuple[str, ...],
+    home: str,
+    target: Target,
+    held: tuple[int, ...] = (),
+) -> Pipeline | None:
+    """Return the better pipeline for operands in ``homes`` and a result in ``home``.
+
+    ``held`` has the long words of each operand that lies in registers meanwhile, 0 for others. None
+    if the registers are too few for them.
+    """
     most = 8 + 2 * len(program.operations)
+    if any(held):
+        homes = tuple(HELD if words else at for at, words in zip(homes, held, strict=True))
     found: list[Pipeline] = []
-    direct = plan_rows(program, homes, home, target, most)
+    direct = plan_rows(program, homes, home, target, most, held)
     if direct is not None:
-        found.append(Pipeline(direct))
+        found.append(Pipeline(direct, held=held))
     if home in homes:
-        staged = plan_rows(program, homes, _STAGING, target, most)
+        staged = plan_rows(program, homes, _STAGING, target, most, held)
         if staged is not None:
             room = (target.words(_STAGING) - staged.free[_STAGING]) // target.cycles
             if room > 0:
-                found.append(Pipeline(staged, room))
-    assert found, "a program that no interval fits"
+                found.append(Pipeline(staged, room, held))
+    assert found or any(held), "a program that no interval fits"
     many = 4 * target.words(_STAGING)
-    return min(found, key=lambda one: one.steps(many))
+    return min(found, key=lambda one: one.steps(many), default=None)
+
+
+def best_pipeline(
+    program: Program,
+    homes: tuple[str, ...],
+    home: str,
+    target: Target,
+    rows: int,
+    words: Sequence[int],
+) -> Pipeline:
+    """Return the pipeline with the fewest lines for ``rows`` rows.
+
+    ``words`` has the long words of each operand. Those of which the rows read each one several
+    times may be copied to registers first.
+    """
+    plain = pipeline(program, homes, home, target)
+    assert plain is not None
+    most = min(rows * target.cycles // 2, target.words(_STAGING) // 4)
+    held = tuple(count if count <= most else 0 for count in words)
+    other = pipeline(program, homes, home, target, held) if any(held) else None
+    return min((p for p in (plain, other) if p is not None), key=lambda one: one.steps(rows))
 
 
 def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Target) -> list[Step]:
     """Return the lines that compute ``results``; ``operands`` are by input number."""
     plan = found.plan
-    steps = list(_constants(plan))
+    operands, loads = _held(found, operands, target)
+    steps = [*_constants(plan), *loads]
     if found.chunk is None:
         return [*steps, *_lines(plan, operands, results, target)]
     base = plan.free[_STAGING]
@@ -86,6 +122,33 @@ def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Targe
         steps += _lines(plan, [rows[part] for rows in operands], waiting, target)
         steps += copies(waiting, homes)
     return steps
+
+
+def _held(
+    found: Pipeline, operands: Sequence[Rows], target: Target
+) -> tuple[list[Rows], list[Step]]:
+    """Return the operands with rows of registers for those that lie there, and the copies."""
+    out, steps, cycles = list(operands), [], target.cycles
+    for number, count in enumerate(found.held):
+        if not count:
+            continue
+        rows = operands[number]
+        known = sorted({word for row in rows for word in row.offsets})
+        place = {word: at for at, word in enumerate(known)}
+        out[number] = [
+            replace(row, value=None, offsets=tuple(place[word] for word in row.offsets))
+            for row in rows
+        ]
+        banks = {bank: at for (bank, own), at in found.plan.inputs.items() if own == number}
+        for start in range(0, count, cycles):
+            part = [known[min(start + c, len(known) - 1)] for c in range(cycles)]
+            homes = tuple(
+                PeOperand(bank, tuple(range(at + start, at + start + cycles)))
+                for bank, at in banks.items()
+            )
+            source = replace(rows[0], offsets=tuple(part))
+            steps.append(Step((Instruction("alu", "lpassa", (source,), homes),)))
+    return out, steps
 
 
 def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Iterator[Step]:
@@ -162,6 +225,9 @@ def _source(
         return Forward(bank, source.negate)
     if isinstance(what, Input):
         found = operands[what.number][row]
+        at = plan.inputs.get((bank, what.number))
+        if at is not None:
+            found = replace(found, memory=bank, offsets=tuple(at + o for o in found.offsets))
     elif isinstance(what, Constant):
         found = PeOperand(bank, (plan.constants[bank, what],) * target.cycles)
     else:

@@ -21,6 +21,7 @@ from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits
 from .fragment import (
     Forward,
     Fragment,
+    Instruction,
     Line,
     Literal,
     Operand,
@@ -140,7 +141,10 @@ def count_lines(found: Plan, target: Target) -> int:
     total, network = 0, found.network
     for batch in found.batches(target):
         for chunk in batch:
-            total += len(chunk) // target.cycles * (found.terms + 1 + 3 * found.words)
+            total += len(chunk) // target.cycles * (1 + 3 * found.words)
+            for outs in _vectors(chunk, target):
+                folds = found.folds(outs)
+                total += found.terms // folds + folds - 1
             if found.mabs is not None:
                 total += count_join_steps(len(chunk), target)
             if network is not None:
@@ -198,10 +202,25 @@ def _in_pes(
 ) -> Iterator[Line]:
     """Yield the lines that reduce long words, and the words of each, in every PE."""
     part = Scratch("grf0")
-    for start in range(0, len(chunk), target.cycles):
+    for start, outs in zip(
+        range(0, len(chunk), target.cycles), _vectors(chunk, target), strict=True
+    ):
         into = vector(part, tuple(range(start, start + target.cycles)))
-        terms = [found.meets[out] for out in chunk[start : start + target.cycles]]
-        yield from _own(kind, source, terms, into)
+        folds = found.folds(outs)
+        if folds == 1:
+            yield from _own(kind, source, [found.meets[out] for out in outs], (into,))
+            continue
+        few = len(dict.fromkeys(outs))
+        cycles = range(target.cycles)
+        shares = [found.meets[outs[min(c % few, few - 1)]][c // few % folds :: folds] for c in cycles]
+        parts = vector(Scratch("grf1", target.cycles), tuple(cycles))
+        yield from _own(kind, source, shares, (into, parts))
+        here: Operand = replace(into, offsets=tuple(start + min(c, few - 1) for c in cycles))
+        for turn in range(1, folds):
+            at = tuple(turn * few + min(c, few - 1) for c in cycles)
+            goal: Operand = into if turn == folds - 1 else Special("nowrite")
+            yield _joined(kind, here, vector(Scratch("grf1", target.cycles), at), goal)
+            here = Forward(kind.slot)
     if not found.words:
         return
     here = PeOperand("grf1", (0,) * target.cycles)
@@ -237,18 +256,24 @@ def _over_units(
                 yield _joined(kind, vector(part, at), vector(other, at), vector(part, at))
 
 
+def _vectors(chunk: Sequence[int], target: Target) -> Iterator[Sequence[int]]:
+    for start in range(0, len(chunk), target.cycles):
+        yield chunk[start : start + target.cycles]
+
+
 def _own(
-    kind: Joining, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
+    kind: Joining,
+    source: MNValue,
+    terms: Sequence[Sequence[int]],
+    into: tuple[PeOperand, ...],
 ) -> Iterator[Line]:
     """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
     before: Operand | None = None
     for index in range(len(terms[0])):
         here = vector(source, tuple(row[index] for row in terms))
-        goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
-        if before is None:
-            yield single_step(kind.slot, kind.take, (here,), goal)
-        else:
-            yield single_step(kind.slot, kind.join, (here, before), goal)
+        goals = into if index == len(terms[0]) - 1 else (Special("nowrite"),)
+        name, sources = (kind.take, (here,)) if before is None else (kind.join, (here, before))
+        yield Step((Instruction(kind.slot, name, sources, goals),))
         before = Forward(kind.slot)
 
 

@@ -59,6 +59,18 @@ class Plan:
         """Whether the ALU turns results round the PEs, and joins them as they come."""
         return level is Level.PE and digit.size == 2 and (level, digit) in self.round
 
+    def folds(self, outs: Sequence[int]) -> int:
+        """Return how many cycles of a vector share the terms of each long word of ``outs``.
+
+        A vector of few results would leave cycles without work. Each then adds up a part.
+        """
+        few = len(dict.fromkeys(outs))
+        return max(
+            f
+            for f in range(1, len(outs) // few + 1)
+            if f == 1 or (self.terms % f == 0 and self.terms // f > f)
+        )
+
     def partners(self, level: Level, digit: PrimeDigit, turn: int, words: int) -> Moves:
         """Return the moves that bring every unit all words of a partner.
 

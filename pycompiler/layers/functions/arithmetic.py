@@ -143,8 +143,9 @@ def _clip(p: Program, call: Call) -> Row:
 def _relu(p: Program, call: Call) -> Row:
     (a,) = call.inputs
     if call.result in REALS:
-        # `frelu` gives -0 for negative inputs; the MAU makes it +0, as torch has it.
-        return _reals(p, call).normal(p.alu(f"{call.real}relu", a, a))
+        # `frelu` gives -0 for negative inputs. The maximum gives its first operand if both are
+        # zero, or too small for normal numbers: +0, as torch has it.
+        return p.alu(f"{call.real}max", ZERO, a)
     return p.alu(f"{call.real}max", a, ZERO)
 
 

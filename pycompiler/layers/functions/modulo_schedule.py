@@ -5,6 +5,8 @@ modulo the interval, a unit issues one instruction, and every memory has one rea
 port. A reader in the next step takes a result from the forwarding path of its unit. A later reader
 takes it from a register of a bank whose ports are free in both steps. Registers rotate, so a result
 lives until its last reader although the next rows are under way.
+
+An input of few long words, which many rows read again, may lie in registers like a constant.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from .software_pipeline import Issue, Plan, RotatingRegisters
 
 #: The register files, and the T register, which holds one row.
 BANKS = (*REGISTER_FILES, "t")
+#: The home of an input that is copied to registers before the first row.
+HELD = "held"
 
 _UNITS = ("alu", "mau")
 #: Longer programs do not try every interval, but steps of a share of the shortest.
@@ -69,6 +73,7 @@ class _Attempt:
     #: result -> bank -> last step in which it is read there
     stored: dict[tuple[int, str], int] = field(default_factory=dict)
     constants: dict[tuple[str, Constant], None] = field(default_factory=dict)
+    held: dict[tuple[str, Input], None] = field(default_factory=dict)
     banks: dict[int, tuple[str, ...]] = field(default_factory=dict)
     #: what changed, with the values before, so that an attempt can be taken back
     changes: list[tuple[Any, Any, Any]] = field(default_factory=list)
@@ -99,7 +104,9 @@ class _Attempt:
 
     def _choices(self, what: Row | Flags, step: int, extend: bool) -> Iterator[str]:
         """Yield the banks and forwarding paths from which ``what`` could be read in ``step``."""
-        if isinstance(what, Input):
+        if isinstance(what, Input) and self.homes[what.number] == HELD:
+            yield from sorted(REGISTER_FILES, key=lambda bank: (bank, what) not in self.held)
+        elif isinstance(what, Input):
             yield self.homes[what.number]
         elif isinstance(what, Constant):
             yield from sorted(REGISTER_FILES, key=lambda bank: (bank, what) not in self.constants)
@@ -159,6 +166,8 @@ class _Attempt:
         self._set(self.readers, self._phase(bank, step), (what, step))
         if isinstance(what, Constant):
             self._set(self.constants, (bank, what), None)
+        elif isinstance(what, Input) and self.homes[what.number] == HELD:
+            self._set(self.held, (bank, what), None)
         elif isinstance(what, Result | Flags):
             self._add(self.writers, self._phase(bank, self.steps[what.index]))
             last = self.stored.get((what.index, bank), 0)
@@ -243,11 +252,14 @@ class _Attempt:
 
     # -- registers -----------------------------------------------------------------------------
 
-    def plan(self, target: Target) -> Plan | None:
-        """Return the plan with registers for every stored result; None if there are too few."""
-        return self._plan(target, shared=False) or self._plan(target, shared=True)
+    def plan(self, target: Target, held: Sequence[int]) -> Plan | None:
+        """Return the plan with registers for every stored result; None if there are too few.
 
-    def _plan(self, target: Target, *, shared: bool) -> Plan | None:
+        ``held`` has the long words of each input that lies in registers.
+        """
+        return self._plan(target, held, shared=False) or self._plan(target, held, shared=True)
+
+    def _plan(self, target: Target, held: Sequence[int], *, shared: bool) -> Plan | None:
         """Return the plan; results whose lives do not meet have one register if ``shared``."""
         free = dict.fromkeys(REGISTER_FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
@@ -255,6 +267,10 @@ class _Attempt:
             constants[bank, constant] = free[bank]
             free[bank] += 1
         free = {bank: -(-words // target.cycles) * target.cycles for bank, words in free.items()}
+        inputs: dict[tuple[str, int], int] = {}
+        for bank, row in self.held:
+            inputs[bank, row.number] = free[bank]
+            free[bank] += -(-held[row.number] // target.cycles) * target.cycles
         entries = 1  # mask register 0 is all ones
         places: dict[tuple[str, int], RotatingRegisters] = {}
         lives: dict[tuple[str, int], set[int]] = {}
@@ -298,7 +314,7 @@ class _Attempt:
             key=lambda issue: issue.step,
         )
         return Plan(
-            self.interval, tuple(issues), self.final, places, constants, free, target.cycles
+            self.interval, tuple(issues), self.final, places, constants, inputs, free, target.cycles
         )
 
 
@@ -318,6 +334,8 @@ def _separate(program: Program, homes: Sequence[str]) -> Program:
         rows = dict.fromkeys(s.row for s in operation.sources if isinstance(s.row, Input))
         seen: set[str] = set()
         for row in rows:
+            if homes[row.number] == HELD:
+                continue
             if homes[row.number] in seen and row not in copied:
                 copied[row] = row
             if row not in copied:
@@ -351,17 +369,23 @@ def _separate(program: Program, homes: Sequence[str]) -> Program:
 
 
 def plan_rows(
-    program: Program, homes: Sequence[str], result_home: str, target: Target, most: int
+    program: Program,
+    homes: Sequence[str],
+    result_home: str,
+    target: Target,
+    most: int,
+    held: Sequence[int] = (),
 ) -> Plan | None:
     """Return the pipeline with the shortest interval, at most ``most``; None if there is none.
 
-    ``homes`` are the memories of the inputs, ``result_home`` the one of the result.
+    ``homes`` are the memories of the inputs, ``result_home`` the one of the result. Inputs whose
+    home is :data:`HELD` have the long words that ``held`` says for their number.
     """
     program = _separate(program, homes)
     heights = _heights(program)
     order = sorted(range(len(heights)), key=lambda index: -heights[index])
     units = [operation.unit for operation in program.operations]
-    lm = frozenset((*homes, result_home)) - set(REGISTER_FILES)
+    lm = frozenset((*homes, result_home)) - {*REGISTER_FILES, HELD}
     apart = _Distances.of(target)
     least = max(units.count("alu"), units.count("mau"), 1)
     turn = 1 if len(units) <= _MANY else 1 + least // _COARSE
@@ -371,7 +395,7 @@ def plan_rows(
             operations, final, interval, homes, result_home, lm, apart, target.masks["memory"]
         )
         if all(attempt.place(index) for index in order):
-            plan = attempt.plan(target)
+            plan = attempt.plan(target, held)
             if plan is not None:
                 return plan
     return None

@@ -7,7 +7,7 @@ a step for each instruction. Equal instructions appear once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -106,7 +106,10 @@ class Program:
     ) -> Result:
         """Append an instruction, or find the one that computes the same."""
         sources = tuple(self.row(operand) for operand in operands)
-        made = Operation(unit, mnemonic, sources, flush, first_word)
+        return self.add_operation(Operation(unit, mnemonic, sources, flush, first_word))
+
+    def add_operation(self, made: Operation) -> Result:
+        """Append an instruction, or find the one that computes the same."""
         if made not in self._known:
             self.operations.append(made)
             self._known[made] = Result(len(self.operations) - 1)
@@ -179,10 +182,10 @@ class Program:
             if index in needed:
                 needed |= set(reads(self.operations[index]))
         kept = sorted(needed)
-        new = {old: number for number, old in enumerate(kept)}
-        self.operations = [_renumbered(self.operations[index], new) for index in kept]
+        new = {old: Result(number) for number, old in enumerate(kept)}
+        self.operations = [moved(self.operations[index], new) for index in kept]
         self._known = {}
-        self.result = Result(new[result.index])
+        self.result = new[result.index]
         return self
 
 
@@ -192,12 +195,13 @@ def reads(operation: Operation) -> tuple[int, ...]:
     return (*rows, *(() if operation.flush is None else (operation.flush.index,)))
 
 
-def _renumbered(operation: Operation, new: dict[int, int]) -> Operation:
+def moved(operation: Operation, new: Mapping[int, Result] | Sequence[Result]) -> Operation:
+    """Return the instruction in a program whose instructions have the numbers ``new``."""
     sources = tuple(
-        replace(s, row=Result(new[s.row.index])) if isinstance(s.row, Result) else s
+        replace(s, row=new[s.row.index]) if isinstance(s.row, Result) else s
         for s in operation.sources
     )
-    flush = None if operation.flush is None else Flags(new[operation.flush.index])
+    flush = None if operation.flush is None else Flags(new[operation.flush.index].index)
     return replace(operation, sources=sources, flush=flush)
 
 

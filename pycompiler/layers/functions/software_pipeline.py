@@ -35,7 +35,8 @@ class Plan:
     """A pipeline. Instruction ``final`` makes the result.
 
     ``places`` are long words of register files and entries of mask registers, ``constants`` long
-    words. ``free`` is the first unused long word of each register file.
+    words. ``inputs`` has the first long word of each input in registers, by bank and number.
+    ``free`` is the first unused long word of each register file.
     """
 
     interval: int
@@ -43,6 +44,7 @@ class Plan:
     final: int
     places: Mapping[tuple[str, int], RotatingRegisters]
     constants: Mapping[tuple[str, Constant], int]
+    inputs: Mapping[tuple[str, int], int]
     free: Mapping[str, int]
     cycles: int
 
