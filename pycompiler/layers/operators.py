@@ -21,6 +21,7 @@ from . import (
     picks,
     reduce,
     split_concat,
+    sum_of_products,
     view,
     windows,
 )
@@ -36,6 +37,7 @@ _FAMILIES = (
     elementwise,
     matmul,
     reduce,
+    sum_of_products,
     view,
     copy_operators,
     crop,

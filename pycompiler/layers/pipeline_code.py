@@ -44,7 +44,9 @@ class Pipeline:
     def steps(self, rows: int) -> int:
         """Count the lines that :func:`emit` gives."""
         plan = self.plan
-        count = len(list(_constants(plan))) + sum(-(-words // plan.cycles) for words in self.held)
+        constants = {constant for _, constant in plan.constants}
+        count = sum(len(set(_words(constant))) for constant in constants)
+        count += sum(-(-words // plan.cycles) for words in self.held)
         if self.chunk is None:
             return count + plan.steps(rows)
         whole, rest = divmod(rows, self.chunk)
@@ -108,7 +110,7 @@ def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Targe
     """Return the lines that compute ``results``; ``operands`` are by input number."""
     plan = found.plan
     operands, loads = _held(found, operands, target)
-    steps = [*_constants(plan), *loads]
+    steps = [*_constants(plan, target), *loads]
     if found.chunk is None:
         return [*steps, *_lines(plan, operands, results, target)]
     base = plan.free[_STAGING]
@@ -157,18 +159,22 @@ def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Itera
         yield alu_step("lpassa", (source,), destination)
 
 
-def _constants(plan: Plan) -> Iterator[Step]:
+def _constants(plan: Plan, target: Target) -> Iterator[Step]:
     """Yield the steps that load the constants: one step if both words of a constant are equal."""
     places: dict[Constant, list[PeOperand]] = {}
     for (bank, constant), at in plan.constants.items():
-        places.setdefault(constant, []).append(PeOperand(bank, (at,) * plan.cycles))
+        places.setdefault(constant, []).append(_constant(bank, at, target))
     for constant, homes in places.items():
-        words = [constant.bits >> 32, constant.bits & _WORD]
+        words = _words(constant)
         if words[0] == words[1]:
             yield _immediate(words[0], homes)
             continue
         for number in range(WORDS_PER_LONG):
             yield _immediate(words[number], [replace(home, word=number) for home in homes])
+
+
+def _words(constant: Constant) -> tuple[int, int]:
+    return constant.bits >> 32, constant.bits & _WORD
 
 
 def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
@@ -229,13 +235,21 @@ def _source(
         if at is not None:
             found = replace(found, memory=bank, offsets=tuple(at + o for o in found.offsets))
     elif isinstance(what, Constant):
-        found = PeOperand(bank, (plan.constants[bank, what],) * target.cycles)
+        found = _constant(bank, plan.constants[bank, what], target)
     else:
         found = _register(plan, bank, what.index, row, target)
     wanted = source.negate, source.word, source.extend
     if wanted == (found.negate, found.word, found.extend):
         return found
     return replace(found, negate=source.negate, word=source.word, extend=source.extend)
+
+
+def _constant(bank: str, at: int, target: Target) -> PeOperand:
+    """Return the words of a constant: one for all cycles, but the T register has one for each."""
+    if bank == "t":
+        width = target.words(bank) // target.cycles
+        return PeOperand(bank, tuple(width * c for c in range(target.cycles)))
+    return PeOperand(bank, (at,) * target.cycles)
 
 
 def _register(plan: Plan, bank: str, index: int, row: int, target: Target) -> PeOperand:

@@ -9,7 +9,7 @@ units that held a part hold the result, so the result has copies on the reduced 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..graph.digits import PrimeDigit
 from ..graph.dtypes import MNDtype
@@ -43,10 +43,29 @@ from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
 
+@dataclass(frozen=True)
+class Factor:
+    """An operand whose long words are terms, or factors of terms.
+
+    ``words`` has the long word of the operand for each long word of the first one, None if they are
+    the same.
+    """
+
+    value: MNValue
+    words: tuple[int, ...] | None = None
+
+    def vector(self, at: Sequence[int]) -> PeOperand:
+        """Return the operand for the first one's long words ``at``."""
+        own = at if self.words is None else [self.words[word] for word in at]
+        return vector(self.value, tuple(own))
+
+
 class Reduce(OtherLm):
     """One reduction, with an instruction for each dtype."""
 
     attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
+    #: inputs without the axes
+    operands = 1
 
     def __init__(self, op: str, joining: Mapping[MNDtype, Joining], error: str):
         self.op, self.error = op, error
@@ -59,7 +78,7 @@ class Reduce(OtherLm):
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""
-        if len(node.inputs) > 1:
+        if len(node.inputs) > self.operands:
             return f"{self.op} with axes that are no constant"
         return super().unsupported(node, graph, dtypes)
 
@@ -105,12 +124,18 @@ class Reduce(OtherLm):
         if problem is not None:
             yield f"`{result.name}`: {problem}"
 
+    def factors(self, node: MNNode, graph: MNGraph) -> tuple[Factor, ...]:
+        """Return the operands whose long words make the terms."""
+        return (Factor(graph.values[node.inputs[0]]),)
+
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""
         found = self._plan(node, graph, target)
-        source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
-        neutral = self.joining(node, graph).neutral
-        total = count_padding_steps(source, reduced, neutral, target)
+        reduced, neutral = self.reduced(node, graph), self.joining(node, graph).neutral
+        total = sum(
+            count_padding_steps(factor.value, reduced, neutral, target)
+            for factor in {one.value.name: one for one in self.factors(node, graph)}.values()
+        )
         return total + count_lines(found, target)
 
     def _plan(self, node: MNNode, graph: MNGraph, target: Target) -> Plan:
@@ -124,7 +149,10 @@ class Reduce(OtherLm):
         found = self._plan(node, graph, target)
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         reduced, kind = self.reduced(node, graph), self.joining(node, graph)
-        lines: list[Line] = list(fill_padding(source, reduced, kind.neutral, target))
+        factors = self.factors(node, graph)
+        lines: list[Line] = []
+        for factor in {one.value.name: one for one in factors}.values():
+            lines += fill_padding(factor.value, reduced, kind.neutral, target)
         if found.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
@@ -132,7 +160,7 @@ class Reduce(OtherLm):
                     single_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target))
                 )
         for batch in found.batches(target):
-            lines += batch_lines(found, kind, batch, source, result, target)
+            lines += batch_lines(found, kind, batch, factors, result, target)
         return Fragment(tuple(lines))
 
 
@@ -166,14 +194,17 @@ def batch_lines(
     found: Plan,
     kind: Joining,
     batch: Sequence[Sequence[int]],
-    source: MNValue,
+    sources: Sequence[Factor],
     result: MNValue,
     target: Target,
 ) -> Iterator[Line]:
-    """Yield the code of chunks that go through the network together."""
+    """Yield the code of chunks that go through the network together.
+
+    A term is a long word of the only one of ``sources``, or a product of long words of all.
+    """
     part, place, network = Scratch("grf0"), 0, found.network
     for chunk in batch:
-        yield from _in_pes(found, kind, chunk, source, target)
+        yield from _in_pes(found, kind, chunk, sources, target)
         if found.mabs is not None:
             yield from join_steps(found.mabs, part, len(chunk), target)
         yield from _over_units(found, found.below, kind, len(chunk), target)
@@ -198,7 +229,7 @@ def batch_lines(
 
 
 def _in_pes(
-    found: Plan, kind: Joining, chunk: Sequence[int], source: MNValue, target: Target
+    found: Plan, kind: Joining, chunk: Sequence[int], sources: Sequence[Factor], target: Target
 ) -> Iterator[Line]:
     """Yield the lines that reduce long words, and the words of each, in every PE."""
     part = Scratch("grf0")
@@ -208,13 +239,13 @@ def _in_pes(
         into = vector(part, tuple(range(start, start + target.cycles)))
         folds = found.folds(outs)
         if folds == 1:
-            yield from _own(kind, source, [found.meets[out] for out in outs], (into,))
+            yield from _own(kind, sources, [found.meets[out] for out in outs], (into,))
             continue
         few = len(dict.fromkeys(outs))
         cycles = range(target.cycles)
         shares = [found.meets[outs[min(c % few, few - 1)]][c // few % folds :: folds] for c in cycles]
         parts = vector(Scratch("grf1", target.cycles), tuple(cycles))
-        yield from _own(kind, source, shares, (into, parts))
+        yield from _own(kind, sources, shares, (into, parts))
         here: Operand = replace(into, offsets=tuple(start + min(c, few - 1) for c in cycles))
         for turn in range(1, folds):
             at = tuple(turn * few + min(c, few - 1) for c in cycles)
@@ -263,17 +294,19 @@ def _vectors(chunk: Sequence[int], target: Target) -> Iterator[Sequence[int]]:
 
 def _own(
     kind: Joining,
-    source: MNValue,
+    sources: Sequence[Factor],
     terms: Sequence[Sequence[int]],
     into: tuple[PeOperand, ...],
 ) -> Iterator[Line]:
     """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
     before: Operand | None = None
     for index in range(len(terms[0])):
-        here = vector(source, tuple(row[index] for row in terms))
+        here = tuple(one.vector([row[index] for row in terms]) for one in sources)
         goals = into if index == len(terms[0]) - 1 else (Special("nowrite"),)
-        name, sources = (kind.take, (here,)) if before is None else (kind.join, (here, before))
-        yield Step((Instruction(kind.slot, name, sources, goals),))
+        name = kind.take
+        if before is not None:
+            name, here = kind.more or kind.join, (*here, before)
+        yield Step((Instruction(kind.slot, name, here, goals),))
         before = Forward(kind.slot)
 
 

@@ -11,7 +11,8 @@ from ..graph.dtypes import MNDtype
 class Joining:
     """The instruction that joins two partial results, and the one that takes the first.
 
-    The operator ``joins`` combines the results of slices. ``neutral`` is a long word that changes
+    ``more`` takes a further term to those before, if that is not the instruction that joins. The
+    operator ``joins`` combines the results of slices. ``neutral`` is a long word that changes
     no result. ``network`` is the operation of the network that joins those of many MABs, or None.
     """
 
@@ -21,6 +22,7 @@ class Joining:
     joins: str
     neutral: int
     network: str | None = None
+    more: str | None = None
 
 
 def _both(word: int) -> int:
@@ -55,6 +57,10 @@ SUMS = {
     MNDtype.INT: Joining("alu", "iadd", "lpassa", "Add", 0),
     MNDtype.LONG: Joining("alu", "ladd", "lpassa", "Add", 0),
     MNDtype.ULONG: Joining("alu", "ladd", "lpassa", "Add", 0),
+}
+#: Terms are products of two numbers.
+SUMS_OF_PRODUCTS = {
+    MNDtype.FLOAT: Joining("mau", "fvadd", "fvmul", "Add", 0, "ffadd", more="fvfma")
 }
 MOST = _bounds(
     "max",

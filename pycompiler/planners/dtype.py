@@ -30,6 +30,7 @@ from .rounded_factors import round_factors
 from .rounded_results import round_results
 from .saved_halves import keep_factors_as_halves
 from .saved_signs import signs_of_halves
+from .sums_of_products import sum_products
 
 #: The precisions of products that belong to each ``float_dtype``.
 _FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
@@ -104,7 +105,8 @@ def plan_dtypes(
     rounded = keep_factors_as_halves(rounded, target, exact)
     if not fused:
         return rounded
-    return fuse_elementwise(rounded, target, exact, constants or {}, apart)
+    joined = fuse_elementwise(rounded, target, exact, constants or {}, apart)
+    return sum_products(joined, exact, apart)
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

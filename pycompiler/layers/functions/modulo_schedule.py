@@ -110,6 +110,8 @@ class _Attempt:
             yield self.homes[what.number]
         elif isinstance(what, Constant):
             yield from sorted(REGISTER_FILES, key=lambda bank: (bank, what) not in self.constants)
+            if self._t_may_hold(what):
+                yield "t"
         elif isinstance(what, Flags):
             if self._storable(what.index, self.masks, step, self.apart.masks):
                 yield self.masks
@@ -132,10 +134,19 @@ class _Attempt:
             return False
         return (index, bank) in self.stored or self._may_write(bank, made)
 
+    def _t_may_hold(self, constant: Constant) -> bool:
+        """Whether the T register can hold the constant all the time: it has no words of its own."""
+        if constant.bits >> 32 != constant.bits & (1 << 32) - 1:
+            return False
+        others = (held for bank, held in self.constants if bank == "t")
+        return all(held == constant for held in others) and not any(
+            bank == "t" for _, bank in self.stored
+        )
+
     def _t_is_free(self, index: int, step: int) -> bool:
         """Whether the T register, which holds one row, can keep the result until ``step``."""
         made = self.steps[index]
-        if step > made + self.interval:
+        if step > made + self.interval or any(bank == "t" for bank, _ in self.constants):
             return False
         mine = {phase % self.interval for phase in range(made, step)}
         others = (
@@ -264,8 +275,9 @@ class _Attempt:
         free = dict.fromkeys(REGISTER_FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
         for bank, constant in self.constants:
-            constants[bank, constant] = free[bank]
-            free[bank] += 1
+            constants[bank, constant] = free.get(bank, 0)
+            if bank in free:
+                free[bank] += 1
         free = {bank: -(-words // target.cycles) * target.cycles for bank, words in free.items()}
         inputs: dict[tuple[str, int], int] = {}
         for bank, row in self.held:

@@ -14,7 +14,7 @@ from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of
 from ..fragment import Fragment, Line
 from ..products.roles import PRECISION, precision_of
-from ..reduce import batch_lines, count_lines
+from ..reduce import Factor, batch_lines, count_lines
 from ..reduce_kinds import SUMS
 from ..reduce_plan import Plan, plan
 from . import code, joining
@@ -96,7 +96,7 @@ class WeightGradient(UntiedAxes):
         found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
         if found is not None:
             for batch in found.batches(target):
-                lines += batch_lines(found, SUMS[MNDtype.FLOAT], batch, result, result, target)
+                lines += batch_lines(found, SUMS[MNDtype.FLOAT], batch, (Factor(result),), result, target)
         return Fragment(tuple(lines))
 
 
