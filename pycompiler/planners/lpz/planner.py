@@ -23,7 +23,7 @@ from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
 from .held import move_held
-from .in_order import add_in_order
+from .in_order import add_exchanged, add_in_order
 from .known import Known
 from .pools import Pools
 from .search import Costs as Table
@@ -111,6 +111,9 @@ class LayoutPlannerZ:
                 best = self._beside(best, [seed])
             best = self._varied(self._turned(best))
             for seeds in add_in_order(self.pools, best, self.costs, SHAPES):
+                self._take_in()
+                best = self._beside(best, seeds, far=True)
+            for seeds in add_exchanged(self.pools, best, self.costs):
                 self._take_in()
                 best = self._beside(best, seeds, far=True)
         else:
