@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,14 +24,17 @@ def cost(found: Plan, target: Target) -> int:
     """Estimate the steps."""
     cycles = target.cycles
     total = -(-len(found.copies) // cycles)
+    before: Exchange | None = None
     for step in found.steps:
         total += 4 * len(step.units)
         if isinstance(step, Zeros):
-            total += 1 + -(-step.at.size // cycles)
+            brought = before is not None and before.level is Level.MAB and len(step.units) == 1
+            total += 0 if brought else 1 + -(-step.at.size // cycles)
         else:
             total += (
                 move_steps(step.moves, step.level, target) + 2 * cycles
             )  # hazards before and behind
+            before = step
     return total
 
 
@@ -41,11 +44,76 @@ def lines(found: Plan, source: MNValue, result: MNValue, target: Target) -> Iter
         rows = _filled(found.copies[start : start + target.cycles], target)
         to, fro = (vector(place, tuple(rows[:, i])) for i, place in enumerate((result, source)))
         yield alu_step("lpassa", (fro,), to)
+    for step, zeros in _groups(found):
+        made = [] if step is None else list(_exchange(step, result, target))
+        masks: list[Step] = []
+        left: list[Zeros] = []
+        # Lines that have no masks themselves leave all registers to these.
+        free = not any(map(_masked, made)) and len(zeros) < target.masks["entries"]
+        for entry, zero in enumerate(zeros, 1):
+            kept = _others(zero, target) if free else None
+            places = [] if kept is None else _bringing(made, zero, result)
+            if not places or kept is None:
+                left.append(zero)
+                continue
+            mask = choose_units(kept, masks, target, entry)
+            for place in places:
+                (instruction,) = made[place].instructions
+                made[place] = Step((replace(instruction, flush=mask),))
+        yield from (*masks, *made)
+        for zero in left:
+            yield from _clear(zero, result, target)
+
+
+def _groups(found: Plan) -> Iterator[tuple[Exchange | None, list[Zeros]]]:
+    """Yield each exchange with the zeros that follow it."""
+    exchange: Exchange | None = None
+    zeros: list[Zeros] = []
     for step in found.steps:
         if isinstance(step, Zeros):
-            yield from _clear(step, result, target)
-        else:
-            yield from _exchange(step, result, target)
+            zeros.append(step)
+            continue
+        if exchange is not None or zeros:
+            yield exchange, zeros
+        exchange, zeros = step, []
+    if exchange is not None or zeros:
+        yield exchange, zeros
+
+
+def _others(zero: Zeros, target: Target) -> Units | None:
+    """Return the units whose words do not become 0; None if they differ on several levels."""
+    if len(zero.units) != 1 or zero.word is not None:
+        return None
+    ((level, units),) = zero.units.items()
+    return {level: (1 << target.level_range[level.value]) - 1 ^ units}
+
+
+def _masked(line: Line) -> bool:
+    return not isinstance(line, Step) or any(
+        one.flush is not None
+        or any(isinstance(to, PeOperand) and to.mask is not None for to in one.destinations)
+        for one in line.instructions
+    )
+
+
+def _bringing(made: Sequence[Line], zero: Zeros, value: MNValue) -> list[int]:
+    """Return the lines that bring the words of ``zero`` and no others; nothing if some do not."""
+    wanted, found, brought = set(zero.at.tolist()), [], set[int]()
+    for place, line in enumerate(made):
+        if not isinstance(line, Step):
+            return []
+        for one in line.instructions:
+            for to in one.destinations:
+                if not isinstance(to, PeOperand) or to.value != value.name:
+                    continue
+                words = set(to.offsets)
+                if words.isdisjoint(wanted):
+                    continue
+                if not words <= wanted or one.slot != "l1bm" or len(line.instructions) > 1:
+                    return []
+                brought |= words
+                found.append(place)
+    return found if brought == wanted else []
 
 
 def _exchange(step: Exchange, value: MNValue, target: Target) -> Iterator[Line]:
