@@ -46,7 +46,8 @@ class Pipeline:
         plan = self.plan
         constants = {constant for _, constant in plan.constants}
         count = sum(len(set(_words(constant))) for constant in constants)
-        count += sum(-(-words // plan.cycles) for words in self.held)
+        read = {number for _, number in plan.inputs}
+        count += sum(-(-self.held[number] // plan.cycles) for number in read)
         if self.chunk is None:
             return count + plan.steps(rows)
         whole, rest = divmod(rows, self.chunk)
@@ -131,10 +132,8 @@ def _held(
 ) -> tuple[list[Rows], list[Step]]:
     """Return the operands with rows of registers for those that lie there, and the copies."""
     out, steps, cycles = list(operands), [], target.cycles
-    for number, count in enumerate(found.held):
-        if not count:
-            continue
-        rows = operands[number]
+    for number in sorted({number for _, number in found.plan.inputs}):
+        count, rows = found.held[number], operands[number]
         known = sorted({word for row in rows for word in row.offsets})
         place = {word: at for at, word in enumerate(known)}
         out[number] = [

@@ -10,8 +10,17 @@ import pytest
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.fragment import Fragment, PeOperand
 from pycompiler.layers.functions.modulo_schedule import plan_rows
-from pycompiler.layers.functions.program import Constant, Flags, Input, Program, Result, Row, Source
-from pycompiler.layers.pipeline_code import emit, pipeline
+from pycompiler.layers.functions.program import (
+    ZERO,
+    Constant,
+    Flags,
+    Input,
+    Program,
+    Result,
+    Row,
+    Source,
+)
+from pycompiler.layers.pipeline_code import best_pipeline, emit, pipeline
 from pycompiler.machine import load_target
 
 WORDS = np.iinfo(np.uint64)
@@ -87,6 +96,7 @@ def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
         for name, home in zip(names, homes, strict=True)
     ]
     found = pipeline(program, homes[:2], homes[2], target)
+    assert found is not None
     steps = emit(found, operands[:2], operands[2], target)
     assert len(steps) == found.steps(rows)
     code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
@@ -106,6 +116,64 @@ def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
     )
     with np.errstate(over="ignore"):
         assert np.array_equal(np.asarray(out).reshape(-1), read(program, list(given)))
+
+
+@pytest.mark.parametrize("homes", [("lm0", "lm1", "lm0"), ("lm0", "lm0", "lm1"), ("lm1",) * 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_operands_of_few_words_in_registers(seed: int, homes: tuple[str, ...]) -> None:
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    program = random_program(rng, 2, rng.choice([1, 2, 5, 12]))
+    target = load_target("mini")
+    rows, few = rng.choice([7, 40]), rng.choice([1, 2, 3, 4, 8])
+    words = rows * target.cycles
+    addresses = {"a": 0, "b": words, "out": words + 8}
+    meets = [rng.randrange(few) for _ in range(words)]
+    starts = range(0, words, target.cycles)
+    a, b, out = (
+        [PeOperand(home, tuple(at[s : s + target.cycles]), name) for s in starts]
+        for name, home, at in zip(addresses, homes, (range(words), meets, range(words)), strict=True)
+    )
+    found = pipeline(program, homes[:2], homes[2], target, (0, few))
+    assert found is not None
+    steps = emit(found, [a, b], out, target)
+    assert len(steps) == found.steps(rows)
+    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
+    machine = target.new_machine()
+    data = np.random.default_rng(seed)
+    given = [data.integers(0, 4, count, dtype=np.uint64) for count in (words, few)]
+    for name, home, values in zip(addresses, homes, given, strict=False):
+        machine.write(home, values, addr=addresses[name], group=0, l2b=0, l1b=0, mab=0, pe=0)
+    machine.run(target.assemble(code.text, "rows.vsm"))
+    got = machine.read(
+        homes[2], addr=addresses["out"], count=words, group=0, l2b=0, l1b=0, mab=0, pe=0
+    )
+    with np.errstate(over="ignore"):
+        wanted = read(program, [given[0], given[1][meets]])
+    assert np.array_equal(np.asarray(got).reshape(-1), wanted)
+
+
+def test_a_held_operand_leaves_the_port_to_the_other() -> None:
+    target = load_target("mini")
+    program = Program()
+    program.finish(program.fma(Input(0), Input(1), Input(2)))
+    homes = ("lm0", "lm0", "lm0")
+    plain = best_pipeline(program, homes, "lm1", target, 40, (160, 160, 160))
+    held = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
+    assert plain.steps(40) >= 3 * 40
+    assert held.held == (0, 2, 2)
+    assert held.steps(40) == 40 + 2
+
+
+def test_a_constant_beside_two_held_operands_lies_in_the_t_register() -> None:
+    target = load_target("mini")
+    program = Program()
+    total = program.fma(Input(0), Input(1), Input(2))
+    program.finish(program.alu("fmax", ZERO, total))
+    homes = ("lm0", "lm0", "lm0")
+    found = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
+    assert ("t", ZERO) in found.plan.constants
+    assert found.plan.interval == 1
 
 
 def test_a_long_chain_issues_one_instruction_per_step() -> None:
