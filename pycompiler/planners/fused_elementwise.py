@@ -61,11 +61,13 @@ def fuse_elementwise(
                 continue
             start, before = made[name]
             shape = graph.values[name].shape
-            if shape != graph.values[out].shape or prod(shape) < least:
+            if shape != graph.values[out].shape:
                 continue
-            if before.segment != node.segment or not _near(before, start, place, graph):
+            if before.segment != node.segment:
                 continue
-            joined = _joined(node, before, name, graph, data)
+            if prod(shape) >= least and not _near(before, start, place, graph):
+                continue
+            joined = _joined(node, before, name, graph, data, least)
             if joined is not None:
                 for both in set(before.inputs) & set(node.inputs):
                     readers[both] -= 1
@@ -97,9 +99,17 @@ def _near(before: MNNode, start: int, place: int, graph: MNGraph) -> bool:
 
 
 def _joined(
-    node: MNNode, before: MNNode, between: str, graph: MNGraph, data: Mapping[str, Array]
+    node: MNNode,
+    before: MNNode,
+    between: str,
+    graph: MNGraph,
+    data: Mapping[str, Array],
+    least: int,
 ) -> MNNode | None:
-    """Return one node for both; None if it would be too large."""
+    """Return one node for both; None if it would be too large.
+
+    Operands of fewer elements than ``least`` need little of LM.
+    """
     first, second = _steps(before, graph, data), _steps(node, graph, data)
     inputs = list(dict.fromkeys((*first[0], *(name for name in second[0] if name != between))))
     steps: list[Step] = []
@@ -117,7 +127,8 @@ def _joined(
     # More operands of full size could need more of LM than one operator alone.
     shape = graph.values[node.outputs[0]].shape
     large = sum(graph.values[name].shape == shape for name in inputs)
-    if len(inputs) > MOST_INPUTS or len(steps) > _MOST or large > _LARGE:
+    most = _LARGE if prod(shape) >= least else MOST_INPUTS
+    if len(inputs) > MOST_INPUTS or len(steps) > _MOST or large > most:
         return None
     facts = ((STEPS, text_of(steps)),)
     return replace(node, op=FUSED, inputs=tuple(inputs), attributes=facts)
