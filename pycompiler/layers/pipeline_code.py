@@ -17,8 +17,9 @@ from .fragment import (
     Step,
     alu_step,
 )
-from .functions.modulo_schedule import HELD, plan_rows
+from .functions.modulo_schedule import plan_rows
 from .functions.program import Constant, Input, Program, Source
+from .functions.separate_inputs import HELD
 from .functions.software_pipeline import Issue, Plan
 
 _STAGING = "grf0"  # where results wait when their LM cannot be written at once

@@ -243,7 +243,9 @@ def _in_pes(
             continue
         few = len(dict.fromkeys(outs))
         cycles = range(target.cycles)
-        shares = [found.meets[outs[min(c % few, few - 1)]][c // few % folds :: folds] for c in cycles]
+        shares = [
+            found.meets[outs[min(c % few, few - 1)]][c // few % folds :: folds] for c in cycles
+        ]
         parts = vector(Scratch("grf1", target.cycles), tuple(cycles))
         yield from _own(kind, sources, shares, (into, parts))
         here: Operand = replace(into, offsets=tuple(start + min(c, few - 1) for c in cycles))
@@ -301,7 +303,8 @@ def _own(
     """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
     before: Operand | None = None
     for index in range(len(terms[0])):
-        here = tuple(one.vector([row[index] for row in terms]) for one in sources)
+        at = [row[index] for row in terms]
+        here: tuple[Operand, ...] = tuple(one.vector(at) for one in sources)
         goals = into if index == len(terms[0]) - 1 else (Special("nowrite"),)
         name = kind.take
         if before is not None:

@@ -17,12 +17,11 @@ from typing import Any
 
 from ...machine import REGISTER_FILES, Target
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
+from .separate_inputs import HELD, separate
 from .software_pipeline import Issue, Plan, RotatingRegisters
 
 #: The register files, and the T register, which holds one row.
 BANKS = (*REGISTER_FILES, "t")
-#: The home of an input that is copied to registers before the first row.
-HELD = "held"
 
 _UNITS = ("alu", "mau")
 #: Longer programs do not try every interval, but steps of a share of the shortest.
@@ -339,47 +338,6 @@ def _heights(program: Program) -> list[int]:
     return heights
 
 
-def _separate(program: Program, homes: Sequence[str]) -> Program:
-    """Copy inputs to registers first where an instruction would read two inputs of one LM."""
-    copied: dict[Input, Input] = {}
-    for operation in program.operations:
-        rows = dict.fromkeys(s.row for s in operation.sources if isinstance(s.row, Input))
-        seen: set[str] = set()
-        for row in rows:
-            if homes[row.number] == HELD:
-                continue
-            if homes[row.number] in seen and row not in copied:
-                copied[row] = row
-            if row not in copied:
-                seen.add(homes[row.number])
-    if not copied:
-        return program
-    again = Program()
-    moved: dict[Row, Result] = {row: again.alu("lpassa", row) for row in copied}
-    new: list[Result] = []
-
-    def renewed(row: Row) -> Row:
-        if isinstance(row, Result):
-            return new[row.index]
-        return moved.get(row, row)
-
-    for operation in program.operations:
-        sources = [replace(s, row=renewed(s.row)) for s in operation.sources]
-        flush = operation.flush
-        flush = None if flush is None else Flags(new[flush.index].index)
-        new.append(
-            again.op(
-                operation.unit,
-                operation.mnemonic,
-                *sources,
-                flush=flush,
-                first_word=operation.first_word,
-            )
-        )
-    assert program.result is not None
-    return again.finish(new[program.result.index])
-
-
 def plan_rows(
     program: Program,
     homes: Sequence[str],
@@ -393,7 +351,7 @@ def plan_rows(
     ``homes`` are the memories of the inputs, ``result_home`` the one of the result. Inputs whose
     home is :data:`HELD` have the long words that ``held`` says for their number.
     """
-    program = _separate(program, homes)
+    program = separate(program, homes)
     heights = _heights(program)
     order = sorted(range(len(heights)), key=lambda index: -heights[index])
     units = [operation.unit for operation in program.operations]

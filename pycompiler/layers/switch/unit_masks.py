@@ -79,7 +79,7 @@ NUMBERS = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2
 def choose_units(
     units: Mapping[Level, int], into: list[Step], target: Target, entry: int = 1
 ) -> PeOperand:
-    """Return mask register ``entry``, with the PEs whose units are chosen on all levels of ``units``.
+    """Return mask register ``entry`` of the PEs whose units are chosen on all levels of ``units``.
 
     ``units`` has a bit for every chosen unit of a level. The steps go to ``into``. They use the
     last two long words of the second register file.

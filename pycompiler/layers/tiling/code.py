@@ -58,8 +58,9 @@ def lines(found: Plan, source: MNValue, result: MNValue, target: Target) -> Iter
                 continue
             mask = choose_units(kept, masks, target, entry)
             for place in places:
-                (instruction,) = made[place].instructions
-                made[place] = Step((replace(instruction, flush=mask),))
+                line = made[place]
+                assert isinstance(line, Step)
+                made[place] = Step(tuple(replace(one, flush=mask) for one in line.instructions))
         yield from (*masks, *made)
         for zero in left:
             yield from _clear(zero, result, target)

@@ -96,7 +96,9 @@ class WeightGradient(UntiedAxes):
         found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
         if found is not None:
             for batch in found.batches(target):
-                lines += batch_lines(found, SUMS[MNDtype.FLOAT], batch, (Factor(result),), result, target)
+                lines += batch_lines(
+                    found, SUMS[MNDtype.FLOAT], batch, (Factor(result),), result, target
+                )
         return Fragment(tuple(lines))
 
 

@@ -62,7 +62,9 @@ def add_exchanged(pools: Pools, chosen: Sequence[int], costs: Costs) -> Iterator
     for node in pools.graph.device_nodes():
         if node.op == TILES:
             shape = pools.graph.values[node.inputs[0]].shape
-            own = {axis.source for axis in tiled_axes(node, pools.graph) if axis.reach > axis.places}
+            own = {
+                axis.source for axis in tiled_axes(node, pools.graph) if axis.reach > axis.places
+            }
             tiled.setdefault(shape, set()).update(own)
     if not tiled:
         return

@@ -132,7 +132,9 @@ def test_operands_of_few_words_in_registers(seed: int, homes: tuple[str, ...]) -
     starts = range(0, words, target.cycles)
     a, b, out = (
         [PeOperand(home, tuple(at[s : s + target.cycles]), name) for s in starts]
-        for name, home, at in zip(addresses, homes, (range(words), meets, range(words)), strict=True)
+        for name, home, at in zip(
+            addresses, homes, (range(words), meets, range(words)), strict=True
+        )
     )
     found = pipeline(program, homes[:2], homes[2], target, (0, few))
     assert found is not None

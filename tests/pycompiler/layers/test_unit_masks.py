@@ -58,7 +58,9 @@ def test_all_and_drawn_sets(level: Level, machine: str) -> None:
     target = load_target(machine)
     count = target.level_range[level.value]
     rng = random.Random(7)
-    every = range(1, 1 << count) if count <= 4 else [rng.randrange(1, 1 << count) for _ in range(40)]
+    every = (
+        range(1, 1 << count) if count <= 4 else [rng.randrange(1, 1 << count) for _ in range(40)]
+    )
     every = [*every, *(sum(1 << u for u in units if u < count) for units, _ in SHORT.values())]
     for units in every:
         wanted = {unit for unit in range(count) if units >> unit & 1}

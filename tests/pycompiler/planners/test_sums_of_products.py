@@ -47,9 +47,7 @@ def test_padding_with_infinities_beside_it_adds_nothing() -> None:
         ("ReduceSum", ["m", "axes"], "y"),
     ]
     x = np.random.default_rng(1).uniform(1, 3, (7, 11)).astype(np.float32)
-    result, found = operators(
-        nodes, {"x": x.shape}, ["y"], {"axes": np.array([0, 1], np.int64)}
-    )
+    result, found = operators(nodes, {"x": x.shape}, ["y"], {"axes": np.array([0, 1], np.int64)})
     assert SUM_OF_PRODUCTS in found
     wanted = (np.log(x.astype(float)) / x).sum(keepdims=True)
     np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, rtol=1e-5)
@@ -64,7 +62,11 @@ def test_padding_with_infinities_beside_it_adds_nothing() -> None:
             ["y"],
             "two readers",
         ),
-        ([("Mul", ["x", "row"], "m"), ("ReduceSum", ["m", "axes"], "y")], ["y"], "a smaller factor"),
+        (
+            [("Mul", ["x", "row"], "m"), ("ReduceSum", ["m", "axes"], "y")],
+            ["y"],
+            "a smaller factor",
+        ),
         ([("Mul", ["x", "z"], "m"), ("ReduceMax", ["m", "axes"], "y")], ["y"], "no sum"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
