@@ -51,7 +51,10 @@ def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Pat
     }
     context = Context(MNDevice("emu2:mini"))
     context.compile(
-        lambda i: {"out": torch.relu(i["x"] * i["y"]) @ i["w"]}, inputs, str(tmp_path / "out")
+        lambda i: {"out": torch.relu(i["x"] * i["y"]) @ i["w"]},
+        inputs,
+        str(tmp_path / "out"),
+        options={"fuse_elementwise": False, "emit": "concat"},
     )
     session = opened(tmp_path / "out", inputs)
     product = inputs["x"] * inputs["y"]

@@ -36,7 +36,7 @@ def test_cost_decides_between_keeping_and_computing_again(tmp_path: Path) -> Non
         shared = context("emu2:mini")
         shared.registry.register("model0", model)
         shared.registry.register("optimizer0", optimizer)
-        options = {"backprop": True, "scheduler": scheduler, "sram_budget": 0.75, "emit": "concat"}
+        options = {"backprop": True, "scheduler": scheduler, "sram_budget": 0.4, "emit": "concat"}
         options |= {"time_slice": "off", "simulation_mode": "fake", "sa_expected_run_iters": 3000}
         step = shared.compile(
             lambda d, model=model: {"loss": model(d["x"])},

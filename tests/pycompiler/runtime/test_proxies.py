@@ -249,7 +249,10 @@ def test_automap(tmp_path: Path) -> None:
 def test_trace(tmp_path: Path) -> None:
     sample = {"x": torch.zeros(4, 4)}
     compiled = context("emu2:mini").compile(
-        lambda d: {"y": torch.relu(d["x"]) + 1}, sample, tmp_path / "out"
+        lambda d: {"y": torch.relu(d["x"]) + 1},
+        sample,
+        tmp_path / "out",
+        options={"fuse_elementwise": False},
     )
     file = tmp_path / "deep" / "trace.pb"
     with trace_scope(file):
