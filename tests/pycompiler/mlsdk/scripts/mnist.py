@@ -24,7 +24,8 @@ arguments = parser.parse_args()
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 256), nn.ReLU(), nn.Linear(256, 10))
-optimizer = MNCoreSGD(model.parameters(), 0.1, 0.9, 0.0)
+# With 0.1 the weights still jump at the end: torch alone reaches 0.91 or 0.94, by its threads.
+optimizer = MNCoreSGD(model.parameters(), 0.05, 0.9, 0.0)
 context = Context(MNDevice(arguments.device))
 Context.switch_context(context)
 context.registry.register("model0", model)
