@@ -188,7 +188,8 @@ class Options:
     fuse_elementwise: bool = option(
         True,
         _FLAG,
-        "join chains of elementwise operators; without it, each stays an operator of its own",
+        "join chains of elementwise operators, and products with the sums that read them; without "
+        "it, each stays an operator of its own",
     )
     strict: bool = option(
         False, _FLAG, "make it an error (P0303) if an operator must run on the host"

@@ -23,7 +23,6 @@ from .functions.separate_inputs import HELD
 from .functions.software_pipeline import Issue, Plan
 
 _STAGING = "grf0"  # where results wait when their LM cannot be written at once
-_WORD = (1 << 32) - 1
 
 #: One operand or result per row.
 Rows = Sequence[PeOperand]
@@ -46,7 +45,7 @@ class Pipeline:
         """Count the lines that :func:`emit` gives."""
         plan = self.plan
         constants = {constant for _, constant in plan.constants}
-        count = sum(len(set(_words(constant))) for constant in constants)
+        count = sum(len(set(constant.words)) for constant in constants)
         read = {number for _, number in plan.inputs}
         count += sum(-(-self.held[number] // plan.cycles) for number in read)
         if self.chunk is None:
@@ -165,16 +164,12 @@ def _constants(plan: Plan, target: Target) -> Iterator[Step]:
     for (bank, constant), at in plan.constants.items():
         places.setdefault(constant, []).append(_constant(bank, at, target))
     for constant, homes in places.items():
-        words = _words(constant)
+        words = constant.words
         if words[0] == words[1]:
             yield _immediate(words[0], homes)
             continue
         for number in range(WORDS_PER_LONG):
             yield _immediate(words[number], [replace(home, word=number) for home in homes])
-
-
-def _words(constant: Constant) -> tuple[int, int]:
-    return constant.bits >> 32, constant.bits & _WORD
 
 
 def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:

@@ -8,7 +8,7 @@ units that held a part hold the result, so the result has copies on the reduced 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph.digits import PrimeDigit
@@ -134,7 +134,7 @@ class Reduce(OtherLm):
         reduced, neutral = self.reduced(node, graph), self.joining(node, graph).neutral
         total = sum(
             count_padding_steps(factor.value, reduced, neutral, target)
-            for factor in {one.value.name: one for one in self.factors(node, graph)}.values()
+            for factor in _distinct(self.factors(node, graph))
         )
         return total + count_lines(found, target)
 
@@ -151,7 +151,7 @@ class Reduce(OtherLm):
         reduced, kind = self.reduced(node, graph), self.joining(node, graph)
         factors = self.factors(node, graph)
         lines: list[Line] = []
-        for factor in {one.value.name: one for one in factors}.values():
+        for factor in _distinct(factors):
             lines += fill_padding(factor.value, reduced, kind.neutral, target)
         if found.words:
             bits = source.dtype.bits
@@ -287,6 +287,11 @@ def _over_units(
             for start in range(0, words, target.cycles):
                 at = tuple(range(start, start + target.cycles))
                 yield _joined(kind, vector(part, at), vector(other, at), vector(part, at))
+
+
+def _distinct(factors: Sequence[Factor]) -> Iterable[Factor]:
+    """Return one factor for each value: a square reads its value twice."""
+    return {factor.value.name: factor for factor in factors}.values()
 
 
 def _vectors(chunk: Sequence[int], target: Target) -> Iterator[Sequence[int]]:

@@ -16,6 +16,8 @@ def sum_products(graph: MNGraph, exact: Collection[str], apart: Collection[str] 
 
     Values in ``exact`` stay, as do operators of the types ``apart``.
     """
+    if not {"Mul", "ReduceSum"}.isdisjoint(apart):
+        return graph
     kept = {*exact, *(name for _, name in graph.outputs)}
     readers = Counter(name for node in graph.nodes for name in dict.fromkeys(node.inputs))
     products = {
@@ -26,9 +28,7 @@ def sum_products(graph: MNGraph, exact: Collection[str], apart: Collection[str] 
     joined: dict[str, MNNode] = {}
     for node in graph.nodes:
         product = products.get(node.inputs[0]) if node.inputs else None
-        if product is None or {"Mul", "ReduceSum"} & set(apart):
-            continue
-        if _joins(node, product, graph):
+        if product is not None and _joins(node, product, graph):
             joined[node.inputs[0]] = replace(node, op=SUM_OF_PRODUCTS, inputs=product.inputs)
     made = {node.name: node for node in joined.values()}
     nodes = tuple(

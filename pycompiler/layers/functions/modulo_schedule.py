@@ -135,7 +135,7 @@ class _Attempt:
 
     def _t_may_hold(self, constant: Constant) -> bool:
         """Whether the T register can hold the constant all the time: it has no words of its own."""
-        if constant.bits >> 32 != constant.bits & (1 << 32) - 1:
+        if len(set(constant.words)) > 1:
             return False
         others = (held for bank, held in self.constants if bank == "t")
         return all(held == constant for held in others) and not any(

@@ -28,6 +28,11 @@ class Constant:
 
     bits: int
 
+    @property
+    def words(self) -> tuple[int, int]:
+        """The two 32-bit words, the upper one first."""
+        return self.bits >> 32, self.bits & _WORD
+
 
 @dataclass(frozen=True)
 class Result:

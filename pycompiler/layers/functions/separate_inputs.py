@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .program import Flags, Input, Program, Result, Row
+from .program import Input, Program, Result, Row, moved
 
 #: The home of an input that is copied to registers before the first row.
 HELD = "held"
@@ -27,26 +27,11 @@ def separate(program: Program, homes: Sequence[str]) -> Program:
     if not copied:
         return program
     again = Program()
-    moved: dict[Row, Result] = {row: again.alu("lpassa", row) for row in copied}
+    copies: dict[Row, Row] = {row: again.alu("lpassa", row) for row in copied}
     new: list[Result] = []
-
-    def renewed(row: Row) -> Row:
-        if isinstance(row, Result):
-            return new[row.index]
-        return moved.get(row, row)
-
     for operation in program.operations:
-        sources = [replace(s, row=renewed(s.row)) for s in operation.sources]
-        flush = operation.flush
-        flush = None if flush is None else Flags(new[flush.index].index)
-        new.append(
-            again.op(
-                operation.unit,
-                operation.mnemonic,
-                *sources,
-                flush=flush,
-                first_word=operation.first_word,
-            )
-        )
+        made = moved(operation, new)
+        sources = tuple(replace(s, row=copies.get(s.row, s.row)) for s in made.sources)
+        new.append(again.add_operation(replace(made, sources=sources)))
     assert program.result is not None
     return again.finish(new[program.result.index])

@@ -8,7 +8,7 @@ instruction, which rounds once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .program import (
     ONES,
@@ -36,11 +36,20 @@ _OPPOSITES = {
 
 def without_masks(program: Program) -> Program:
     """Return the program with a cleared value for each value that meets a mask, with equal bits."""
+    return _rewritten(program, lambda made, _, again: _choice(made, again))
+
+
+#: Returns what takes the place of an instruction, which it gets as it was and as it is in the new
+#: program; None if it stays.
+_Rewrite = Callable[[Program, Operation, Operation], Result | None]
+
+
+def _rewritten(program: Program, rewrite: _Rewrite) -> Program:
     made = Program()
     new: list[Result] = []
     for operation in program.operations:
         again = moved(operation, new)
-        new.append(_choice(made, again) or made.add_operation(again))
+        new.append(rewrite(made, operation, again) or made.add_operation(again))
     assert program.result is not None
     return made.finish(new[program.result.index])
 
@@ -85,16 +94,13 @@ def with_products_in_sums(program: Program) -> Program:
     The product is not rounded, so results differ in their last bits.
     """
     count = Counter(index for one in program.operations for index in reads(one))
-    made = Program()
-    new: list[Result] = []
-    for operation in program.operations:
-        again = moved(operation, new)
-        joined = None
-        if operation.mnemonic == "fvadd":
-            joined = _joined(made, operation.sources, again.sources, count)
-        new.append(joined or made.add_operation(again))
-    assert program.result is not None
-    return made.finish(new[program.result.index])
+
+    def joined(made: Program, before: Operation, again: Operation) -> Result | None:
+        if before.mnemonic != "fvadd":
+            return None
+        return _joined(made, before.sources, again.sources, count)
+
+    return _rewritten(program, joined)
 
 
 def _joined(

@@ -98,7 +98,10 @@ def _masked(line: Line) -> bool:
 
 
 def _bringing(made: Sequence[Line], zero: Zeros, value: MNValue) -> list[int]:
-    """Return the lines that bring the words of ``zero`` and no others; nothing if some do not."""
+    """Return the lines that bring the words of ``zero`` and no others; nothing if some do not.
+
+    A line that clears words for other zeros already cannot do it for these too.
+    """
     wanted, found, brought = set(zero.at.tolist()), [], set[int]()
     for place, line in enumerate(made):
         if not isinstance(line, Step):
@@ -110,7 +113,8 @@ def _bringing(made: Sequence[Line], zero: Zeros, value: MNValue) -> list[int]:
                 words = set(to.offsets)
                 if words.isdisjoint(wanted):
                     continue
-                if not words <= wanted or one.slot != "l1bm" or len(line.instructions) > 1:
+                alone = one.slot == "l1bm" and len(line.instructions) == 1 and one.flush is None
+                if not words <= wanted or not alone:
                     return []
                 brought |= words
                 found.append(place)

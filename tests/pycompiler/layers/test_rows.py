@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
 from pycompiler.emit.concat import concatenate
-from pycompiler.layers.fragment import Fragment, PeOperand
+from pycompiler.layers.fragment import Fragment, PeOperand, Step
 from pycompiler.layers.functions.modulo_schedule import plan_rows
 from pycompiler.layers.functions.program import (
     ZERO,
@@ -77,6 +78,24 @@ def read(program: Program, inputs: list[np.ndarray]) -> np.ndarray:
     return made[program.result.index]
 
 
+def outcome(
+    steps: Sequence[Step],
+    addresses: Mapping[str, int],
+    homes: Sequence[str],
+    given: Sequence[np.ndarray],
+    words: int,
+) -> np.ndarray:
+    """Run lines on one PE whose values lie at ``addresses``, inputs first; return the last one."""
+    target, place = load_target("mini"), {"group": 0, "l2b": 0, "l1b": 0, "mab": 0, "pe": 0}
+    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
+    machine = target.new_machine()
+    for at, home, values in zip(addresses.values(), homes, given, strict=False):
+        machine.write(home, values, addr=at, **place)
+    machine.run(target.assemble(code.text, "rows.vsm"))
+    found = machine.read(homes[-1], addr=addresses["out"], count=words, **place)
+    return np.asarray(found).reshape(-1)
+
+
 @pytest.mark.parametrize("homes", [("lm0", "lm1", "lm0"), ("lm1", "lm1", "lm1"), ("lm0",) * 3])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
@@ -99,8 +118,6 @@ def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
     assert found is not None
     steps = emit(found, operands[:2], operands[2], target)
     assert len(steps) == found.steps(rows)
-    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
-    machine = target.new_machine()
     data = np.random.default_rng(seed)
     near = data.integers(0, 4, (2, words), dtype=np.uint64)
     given = np.where(
@@ -108,14 +125,9 @@ def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
         near,
         data.integers(0, WORDS.max, (2, words), dtype=np.uint64),
     )
-    for name, home, values in zip(names, homes, given, strict=False):
-        machine.write(home, values, addr=addresses[name], group=0, l2b=0, l1b=0, mab=0, pe=0)
-    machine.run(target.assemble(code.text, "rows.vsm"))
-    out = machine.read(
-        homes[2], addr=addresses["out"], count=words, group=0, l2b=0, l1b=0, mab=0, pe=0
-    )
+    got = outcome(steps, addresses, homes, list(given), words)
     with np.errstate(over="ignore"):
-        assert np.array_equal(np.asarray(out).reshape(-1), read(program, list(given)))
+        assert np.array_equal(got, read(program, list(given)))
 
 
 @pytest.mark.parametrize("homes", [("lm0", "lm1", "lm0"), ("lm0", "lm0", "lm1"), ("lm1",) * 3])
@@ -140,19 +152,11 @@ def test_operands_of_few_words_in_registers(seed: int, homes: tuple[str, ...]) -
     assert found is not None
     steps = emit(found, [a, b], out, target)
     assert len(steps) == found.steps(rows)
-    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
-    machine = target.new_machine()
     data = np.random.default_rng(seed)
     given = [data.integers(0, 4, count, dtype=np.uint64) for count in (words, few)]
-    for name, home, values in zip(addresses, homes, given, strict=False):
-        machine.write(home, values, addr=addresses[name], group=0, l2b=0, l1b=0, mab=0, pe=0)
-    machine.run(target.assemble(code.text, "rows.vsm"))
-    got = machine.read(
-        homes[2], addr=addresses["out"], count=words, group=0, l2b=0, l1b=0, mab=0, pe=0
-    )
+    got = outcome(steps, addresses, homes, given, words)
     with np.errstate(over="ignore"):
-        wanted = read(program, [given[0], given[1][meets]])
-    assert np.array_equal(np.asarray(got).reshape(-1), wanted)
+        assert np.array_equal(got, read(program, [given[0], given[1][meets]]))
 
 
 def test_a_held_operand_leaves_the_port_to_the_other() -> None:

@@ -15,8 +15,12 @@ from random_layouts import elements, some_layout
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
+from pycompiler.layers.fragment import Fragment
+from pycompiler.layers.switch.pass_moves import Moves
+from pycompiler.layers.tiling import code
 from pycompiler.layers.tiling.axes import result_shape, tiled_axes
 from pycompiler.layers.tiling.layer import TILES, Tiles
+from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros
 from pycompiler.machine import Target, load_target
 
 LAYER = Tiles()
@@ -110,8 +114,8 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
         packed |= data[..., word] << bits * np.uint64(words - 1 - word)
     machine = target.new_machine()
     machine.write("lm0", np.ascontiguousarray(packed.reshape(*target.pe_shape, -1)))
-    code = LAYER.emit(node, graph, target)
-    text = concatenate([("n", TILES, code)], {"x": 0, "y": 0}, target).text
+    made_code = LAYER.emit(node, graph, target)
+    text = concatenate([("n", TILES, made_code)], {"x": 0, "y": 0}, target).text
     machine.run(target.assemble(text, "tiles.vsm"))
     wanted = elements(y.layout, y.shape, y.dtype, target)
     found = machine.read("lm1", count=wanted.shape[-2]).reshape(wanted.shape[:-1])
@@ -120,7 +124,7 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
         here = found >> bits * np.uint64(words - 1 - word) & np.uint64(most - 1)
         held = wanted[..., word] >= 0
         assert np.array_equal(here[held], values[origin[wanted[..., word][held]]]), y.layout
-    assert LAYER.cost(node, graph, target) >= code.steps // 2
+    assert LAYER.cost(node, graph, target) >= made_code.steps // 2
 
 
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 60), ("mncore2", 12)])
@@ -143,3 +147,42 @@ def test_tiles_of_random_axes(machine: str, examples: int) -> None:
 
     cut()
     assert done >= {Level.ADDR, Level.MAB, Level.L1B}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_zeros_behind_a_pass_over_mabs(shared: bool) -> None:
+    """A line clears what it brings for one set of units; others are cleared behind it."""
+    target = load_target("mini")
+    count, cycles = target.counts["mab"], target.cycles
+    own = np.arange(cycles)
+    unit = np.repeat(np.arange(count), cycles)
+
+    def neighbour(first: int, step: int) -> Exchange:
+        at = np.tile(own, count)
+        return Exchange(Level.MAB, Moves(unit, at + first, (unit + step) % count, at))
+
+    first, second = cycles + own, (cycles if shared else 2 * cycles) + own
+    steps: list[Exchange | Zeros] = [
+        neighbour(cycles, -1),
+        Zeros(first, {Level.MAB: 1}),
+        Zeros(second, {Level.MAB: 8}),
+    ]
+    if not shared:
+        steps.insert(0, neighbour(2 * cycles, 1))
+    found = Plan(np.stack([own, own], axis=1), tuple(steps))
+    values = [
+        MNValue(name, TensorType("float", (1,)), MNDtype.FLOAT, at)
+        for name, at in (("x", Location.LM0), ("y", Location.LM1))
+    ]
+    lines = tuple(code.lines(found, *values, target))
+    machine = target.new_machine()
+    place = {"group": 0, "l2b": 0, "l1b": 0, "pe": 0}
+    x = np.arange(1, 1 + count * cycles, dtype=np.uint64).reshape(count, cycles)
+    for mab in range(count):
+        machine.write("lm0", x[mab], addr=0, mab=mab, **place)
+    text = concatenate([("n", TILES, Fragment(lines))], {"x": 0, "y": 0}, target).text
+    machine.run(target.assemble(text, "zeros.vsm"))
+    wanted = np.concatenate([x, np.roll(x, 1, 0), 0 * x if shared else np.roll(x, -1, 0)], 1)
+    wanted[0, first], wanted[count - 1, second] = 0, 0
+    got = [machine.read("lm1", addr=0, count=3 * cycles, mab=m, **place) for m in range(count)]
+    assert np.array_equal(np.asarray(got).reshape(count, -1), wanted)

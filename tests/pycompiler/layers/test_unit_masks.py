@@ -32,7 +32,7 @@ def chosen(steps: list[Step], mask: PeOperand, level: Level, machine_name: str) 
     target = load_target(machine_name)
     ones = PeOperand("grf0", (0,) * target.cycles)
     home = PeOperand("lm0", tuple(range(target.cycles)), mask=mask)
-    steps = [*steps, Step((alu_step("inot", (ones,), home).instructions[0],))]
+    steps = [*steps, alu_step("inot", (ones,), home)]
     code = concatenate([("n", "n", Fragment(tuple(steps)))], {}, target)
     machine = target.new_machine()
     machine.run(target.assemble(code.text, "masks.vsm"))
