@@ -6,7 +6,7 @@ show from which word of DRAM each word of L2BM comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,16 +38,18 @@ def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
     local = np.empty((l1bs, counts["mab"], counts["pe"], plan.num_lw), dtype=np.int64)
     above: list[IntArray] = []
     start = 0
-    # Chunks of one size bring their words in one order.
-    orders: dict[tuple[int, int], tuple[IntArray, IntArray]] = {}
+    # Chunks of one size bring their words in one order, from their own first word of DRAM on.
+    orders: dict[tuple[int, ...], tuple[IntArray, IntArray, IntArray]] = {}
     for chunk in plan.chunks:
-        size = chunk.lm_steps, chunk.l1_filled
+        first = chunk.dram[0]
+        moved = replace(chunk, dram=tuple(part - first for part in chunk.dram))
+        size = chunk.lm_steps, chunk.l1_filled, chunk.l2_words, *moved.dram
         if size not in orders:
             order = _below(plan, chunk, l1bs)
-            orders[size] = order, np.unique(order)
-        order, used = orders[size]
+            orders[size] = order, *_above(plan, moved, np.unique(order))
+        order, group, at = orders[size]
         local[..., chunk.lm : chunk.lm + order.shape[-1]] = start + order
-        above.append(_above(plan, chunk, used))
+        above.append(group * plan.dram_words + first + at)
         start += chunk.l2_words
     return Order(local, np.concatenate(above, axis=1))
 
@@ -72,16 +74,18 @@ def _below(plan: TransferPlan, chunk: Chunk, l1bs: int) -> IntArray:
     return down.lm
 
 
-def _above(plan: TransferPlan, chunk: Chunk, used: IntArray) -> IntArray:
-    """Return the word of DRAM that each word of a chunk in L2BM comes from, for all L2Bs.
+def _above(plan: TransferPlan, chunk: Chunk, used: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the group and word of DRAM that each word of a chunk in L2BM comes from, for all L2Bs.
 
-    ``used`` are the words of L2BM that go on to LM.
+    The chunk's part of DRAM begins at word 0. ``used`` are the words of L2BM that go on to LM.
     """
     target = plan.target
     groups, l2bs = target.groups, target.l2bs_per_group
-    dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
+    down = list(plan.moves_down(chunk, 0))
+    size = max(move.source + move.dram_words for move in down)
+    dram = np.arange(groups * size, dtype=np.int64).reshape(groups, size)
     l2bm = np.full((groups, l2bs, chunk.l2_words), -1, dtype=np.int64)
-    for transfer in plan.moves_down(chunk, 0):
+    for transfer in down:
         _move(transfer, target, dram, l2bm)
     back = np.full_like(dram, -1)
     for transfer in plan.moves_up(chunk, 0):
@@ -89,7 +93,8 @@ def _above(plan: TransferPlan, chunk: Chunk, used: IntArray) -> IntArray:
     words = l2bm[:, :, used].reshape(-1)
     if (words < 0).any() or (back.reshape(-1)[words] != words).any():
         raise _wrong(plan, "a word of DRAM")
-    return l2bm.reshape(groups * l2bs, chunk.l2_words)
+    group, at = np.divmod(l2bm.reshape(groups * l2bs, chunk.l2_words), size)
+    return group, at
 
 
 def _wrong(plan: TransferPlan, what: str) -> PycompilerError:

@@ -14,10 +14,11 @@ from reference_image import held, lm_words
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Broadcast, Layout, Level, MNDtype, SubAxis, parse_layout
+from pycompiler.layers import dram_transfer_order
 from pycompiler.layers.dram_transfer_order import order_of
-from pycompiler.layers.dram_transfer_plan import plan_transfer
+from pycompiler.layers.dram_transfer_plan import Transfer, plan_transfer
 from pycompiler.layers.lookup.rows import table_layout
-from pycompiler.machine import Target, load_target
+from pycompiler.machine import IntArray, Target, load_target
 from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.runtime.image import DramImage
 
@@ -164,3 +165,24 @@ def test_two_elements_in_one_place_are_refused() -> None:
         with pytest.raises(PycompilerError) as caught:
             image(layout, (4,), MNDtype.FLOAT, load_target("mini"))
         assert caught.value.code == "P0402"
+
+
+def test_the_order_looks_at_each_word_of_dram_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the whole tensor for each chunk."""
+    seen, move = 0, dram_transfer_order._move
+
+    def counted(transfer: Transfer, target: Target, dram: IntArray, l2bm: IntArray) -> None:
+        nonlocal seen
+        seen += dram.size
+        move(transfer, target, dram, l2bm)
+
+    monkeypatch.setattr(dram_transfer_order, "_move", counted)
+    target = load_target("mini")
+    for rows in (500, 4000):
+        plan = plan_transfer(
+            parse_layout(f"(({rows}:1), (4_MAB:1, 4_PE:1, 2_W:1); B@[L1B])"), target
+        )
+        seen = 0
+        order_of(plan)
+        assert len(plan.chunks) > rows // 500
+        assert 0 < seen <= 4 * target.groups * plan.dram_words
