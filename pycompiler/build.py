@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
-from .errors import PycompilerError, error, internal
+from .errors import PycompilerError, SourceLocation, error, internal
 from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
@@ -26,6 +26,8 @@ from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.random_numbers import with_random_numbers
 from .pfvm.registered import registered, updates
+from .pfvm.settle import settled
+from .pfvm.sizes import Sizes
 from .pfvm.well_formed import check_model
 from .presets.read import environment_facts
 from .report.codegen_dir import (
@@ -51,7 +53,7 @@ from .runtime.registered_values import Registry
 from .simulation.store import Outcomes
 from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
-from .warn import warn_of_fallback, warn_of_options, warn_of_specs
+from .warn import warn_of_fallback, warn_of_options, warn_of_shapes, warn_of_specs
 
 _KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
 
@@ -293,9 +295,28 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     return function_of(read_file(folder, MODEL_APP), str(path), board, registry)
 
 
-def load_model(path: Path) -> onnx.ModelProto:
-    """Return the model of a file; its external data lies beside it. P0001, P0002."""
-    return _with_data(parse_model(read_input(path), path), path)
+def load_model(path: Path, sizes: Sizes | None = None) -> onnx.ModelProto:
+    """Return the model of a file, with ``sizes``; its external data lies beside it.
+
+    P0001, P0002, and those of :func:`settled_model`, with the file as their place.
+    """
+    model = _with_data(parse_model(read_input(path), path), path)
+    try:
+        return settled_model(model, sizes)
+    except PycompilerError as problem:
+        problem.place = problem.place or SourceLocation(str(path))
+        raise
+
+
+def settled_model(model: onnx.ModelProto, sizes: Sizes | None = None) -> onnx.ModelProto:
+    """Return a model of any origin with ``sizes``, ready to be compiled.
+
+    Warns (ShapeWarning) of declared shapes that are not those that follow from the inputs. P0108,
+    P0112, P0120, P0139, P0704.
+    """
+    made, false_hints = settled(model, sizes or Sizes())
+    warn_of_shapes(false_hints)
+    return made
 
 
 def _with_data(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:

@@ -30,6 +30,7 @@ from .graph.graph import TensorType
 from .memory.command import memory
 from .options import OPTIONS, effect_note
 from .partitioning.command import partition_command
+from .pfvm.sizes import Sizes
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import closing_lines, summary_table, tuning_table
@@ -38,6 +39,7 @@ from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.inputs_file import read_arrays, wrong_inputs
 from .runtime.sanitized import findings_text, undefined_outputs
+from .size_options import takes_sizes
 from .sweep.command import read_options, sweep
 
 commands = click.Group()
@@ -70,11 +72,14 @@ def _option_help() -> str:
 @click.option(
     "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
 )
-def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ...]) -> None:
-    """Compile an ONNX MODEL with static shapes into a codegen_dir."""
+@takes_sizes
+def compile_command(
+    model: Path, out: Path, device: str, settings: tuple[str, ...], sizes: Sizes
+) -> None:
+    """Compile an ONNX MODEL into a codegen_dir."""
     try:
         build(
-            lambda: load_model(model),
+            lambda: load_model(model, sizes),
             device,
             _board(device),
             read_options(settings),

@@ -1,4 +1,4 @@
-"""The warnings of a compile: operators on the host, options and layouts without effect."""
+"""The warnings of a compile: operators on the host, false shapes, options without effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import HostFallbackWarning, LayoutSpecWarning, OptionWarning
+from .errors import HostFallbackWarning, LayoutSpecWarning, OptionWarning, ShapeWarning
 from .graph.graph import MNGraph, Side
 from .report.report import Report
 
@@ -36,6 +36,14 @@ def warn_of_specs(report: Report) -> None:
         message = f"forced layouts that fit no operator on the device: {shown}"
         report.note(message)
         warnings.warn(message, LayoutSpecWarning, stacklevel=_callers_level())
+
+
+def warn_of_shapes(false_hints: Sequence[str]) -> None:
+    """Give one warning about declared shapes that are wrong, if there are any."""
+    if false_hints:
+        shown = "; ".join(false_hints[:_KINDS]) + ("; ..." if len(false_hints) > _KINDS else "")
+        message = f"shapes that the model declares and that do not count: {shown}"
+        warnings.warn(message, ShapeWarning, stacklevel=_callers_level())
 
 
 def report_fallback(graph: MNGraph, report: Report) -> None:

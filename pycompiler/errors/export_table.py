@@ -52,7 +52,8 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0108": Kind(
         ExportError,
         "the ONNX model is invalid: {reason}",
-        "check it with onnx.checker.check_model",
+        "correct what the message names; where torch's exporter made it, write that line of the "
+        "function with other operators",
         {"reason": "node `a` reads `b`, which nothing makes"},
     ),
     "P0109": Kind(
@@ -188,5 +189,14 @@ EXPORT_TABLE: dict[str, Kind] = {
         "torch cannot express `{op}` in ONNX, and neither can the compiler",
         "{replacement}",
         {"op": "aten.geqrf.default", "replacement": "use torch.linalg.qr"},
+    ),
+    "P0139": Kind(
+        ExportError,
+        "the model leaves sizes of its inputs open: {inputs}",
+        "every size must be known at compile time; give them, for example so: {remedy}",
+        {
+            "inputs": "`image` (batch, 3, 224, 224)",
+            "remedy": "pycompiler compile model.onnx -o out --dim batch=1",
+        },
     ),
 }

@@ -119,6 +119,10 @@ class LayoutSpecWarning(PycompilerWarning):
     """An entry of a file of forced layouts fits no operator."""
 
 
+class ShapeWarning(PycompilerWarning):
+    """A model declares shapes that do not follow from its inputs."""
+
+
 class HostFallbackWarning(PycompilerWarning):
     """Operators that the device cannot run run on the host between device segments."""
 

@@ -10,14 +10,16 @@ import click
 import onnx
 from rich.table import Table
 
-from ..build import load_model, parse_model
+from ..build import load_model
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
 from ..pfvm.prepare import prepare
 from ..pfvm.registered import attach, detach, updates
+from ..pfvm.sizes import Sizes
 from ..pfvm.update_order import IMMEDIATE, ordered
 from ..report.codegen_dir import MODEL_ONNX, read_file
+from ..size_options import takes_sizes
 from .picture import picture
 from .plan import training_tensors
 from .tensors import KINDS, Tensor, tensors_of
@@ -32,16 +34,19 @@ _LARGEST = 5  # tensors shown of those that live at the peak
 @click.option("--training", is_flag=True, help="plan the training of a model that does not train")
 @click.option("--draw", type=click.Path(path_type=Path), help="folder for diagrams, one a strategy")
 @click.option("--seconds", default=10.0, show_default=True, help="limit of each exact search")
-def memory(path: Path, half: bool, training: bool, draw: Path | None, seconds: float) -> None:
+@takes_sizes
+def memory(
+    path: Path, half: bool, training: bool, draw: Path | None, seconds: float, sizes: Sizes
+) -> None:
     """Show the memory of a function between its operators: a codegen_dir or an ONNX file.
 
     Activations, their gradients and weight gradients are counted, each for as long as something
     reads it. Parameters and the state of optimizers are not.
     """
     if path.is_dir():
-        model = _prepared(parse_model(read_file(path, MODEL_ONNX), path / MODEL_ONNX))
-    else:
-        model = _prepared(load_model(path))
+        read_file(path, MODEL_ONNX)  # P0004 for any other folder
+        path /= MODEL_ONNX
+    model = _prepared(load_model(path, sizes))
     if training:
         tensors = training_tensors(model, half=half)
     else:

@@ -11,6 +11,8 @@ import click
 from ..build import load_model
 from ..errors import ExportError, GraphError, PlanError, SourceLocation, error
 from ..files import write_file
+from ..pfvm.sizes import Sizes
+from ..size_options import takes_sizes
 from .costs import Costs
 from .driver import partition
 from .table import print_partition, print_support
@@ -29,6 +31,7 @@ _COSTS = Costs()
 @click.option("--bandwidth", default=_COSTS.bandwidth, show_default=True, help="bytes per second")
 @click.option("-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="of a compile")
 @click.option("--support", is_flag=True, help="print what the device takes")
+@takes_sizes
 def partition_command(
     model: Path | None,
     out: Path | None,
@@ -40,8 +43,9 @@ def partition_command(
     bandwidth: float,
     settings: tuple[str, ...],
     support: bool,
+    sizes: Sizes,
 ) -> None:
-    """Cut an ONNX MODEL with static shapes into pieces for the device and for the host.
+    """Cut an ONNX MODEL into pieces for the device and for the host.
 
     A piece is kept if its transfer takes at most --threshold times what the device gains.
     """
@@ -54,7 +58,7 @@ def partition_command(
         raise error("P0704", name="--launch, --bandwidth", value="0 or less", legal="positive")
     try:
         found = partition(
-            load_model(model),
+            load_model(model, sizes),
             device,
             threshold=threshold,
             costs=Costs(bandwidth=bandwidth, launch=launch),

@@ -11,12 +11,13 @@ import onnx
 
 from ..app.model import App
 from ..app.writer import write_app
-from ..build import load_model
+from ..build import load_model, settled_model
 from ..errors import PycompilerError, error
 from ..files import write_file
 from ..halves_or_singles import compile_cheapest
 from ..machine import Target
 from ..options import parse_options
+from ..pfvm.sizes import Sizes
 from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
 from ..report.report import Report
@@ -128,26 +129,30 @@ def partition(
     costs: Costs | None = None,
     simulate: bool = True,
     options: Mapping[str, Any] | None = None,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Partition:
-    """Cut a model with static shapes into alternating pieces for host and device.
+    """Cut a model into alternating pieces for host and device.
 
     ``support`` says what the device takes; None asks the compiler for ``device``. ``patterns`` are
     looked for before those of the table. A piece is dropped if its transfer takes more than
     ``threshold`` times what the device gains (see :class:`Costs`); ``inf`` keeps every piece. The
     time on the device is that of the compiled programs, or with ``simulate`` false the least that
     the machine needs; then nothing is compiled until the app is asked for. ``options`` are those of
-    a compile. ``model`` may be the path of one. P0001, P0002, P0103, P0108, P0601, P0701, P0702,
-    P0704, P0801.
+    a compile. ``model`` may be the path of one. Its inputs must have sizes: ``dims`` has those of
+    dimensions that the model names, ``shapes`` those of inputs. P0001, P0002, P0103, P0108, P0139,
+    P0601, P0701, P0702, P0704, P0801.
     """
+    sizes = Sizes(dims or {}, shapes or {})
     if isinstance(model, Path | str):
-        model = load_model(Path(model))
+        model = load_model(Path(model), sizes)
     _check_arguments(model, support, patterns)
     if not isinstance(threshold, int | float) or not threshold >= 0:
         raise error("P0704", name="threshold", value=repr(threshold), legal="a number from 0 on")
     found = find_device(device)
     if found.machine is None:
         raise error("P0801", reason=f"{device} is the host itself")
-    source = read_source(model)
+    source = read_source(settled_model(model, sizes))
     compiler = _Compiler(source, found.target, options)
     asked = CompilerSupport(found.target) if support is None else support
     units, reasons = _annotated(source, (*patterns, *PATTERNS), asked)

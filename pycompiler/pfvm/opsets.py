@@ -21,8 +21,9 @@ _CONVERTED_WRONGLY = {"Hardmax": 13, "Scan": 9}
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """Return the version of the standard opset of ``model``; 0 if it imports none."""
-    return next((int(o.version) for o in model.opset_import if o.domain in _STANDARD), 0)
+    """Return the version of the standard opset of ``model``, by its last import; 0 without one."""
+    versions = [int(opset.version) for opset in model.opset_import if opset.domain in _STANDARD]
+    return versions[-1] if versions else 0
 
 
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:

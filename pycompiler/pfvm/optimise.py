@@ -8,6 +8,7 @@ The names of inputs and outputs and the source lines of nodes stay.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -86,7 +87,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         raise error("P0108", reason=" ".join(reason.split())[:300]) from problem
     finally:
         logging.disable(level)
-    _keep_outputs(result, [value.name for value in prepared.graph.output])
+    _keep_outputs(result, prepared.graph.output)
     separate_body_outputs(result)
     if open_values(prepared):
         result = with_host_groups(result)
@@ -128,10 +129,15 @@ def _drop_identities(model: ir.Model) -> None:
             graph.remove(node, safe=True)
 
 
-def _keep_outputs(model: onnx.ModelProto, names: list[str]) -> None:
-    """Restore the names of outputs: the passes keep only one of two equal outputs."""
-    for value, name in zip(model.graph.output, names, strict=True):
+def _keep_outputs(model: onnx.ModelProto, before: Sequence[onnx.ValueInfoProto]) -> None:
+    """Restore names and types of outputs.
+
+    The passes keep only one of two equal outputs, and of an output and an equal inner value that
+    has no type.
+    """
+    for value, own in zip(model.graph.output, before, strict=True):
+        name = own.name
         if value.name != name:
             made = onnx.helper.make_node("Identity", [value.name], [name], name=f"{name}.Identity")
             model.graph.node.append(made)
-            value.name = name
+        value.CopyFrom(own)

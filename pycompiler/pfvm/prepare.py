@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import onnx
@@ -10,19 +11,25 @@ import onnx.helper
 import onnx.inliner
 import onnx.shape_inference
 
-from ..errors import PycompilerError, error
+from ..errors import PycompilerError, error, place_of
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
 from .declared import static_shape
 from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
-from .names import separate_body_outputs
+from .names import graphs, separate_body_outputs
 from .opsets import converted
 from .shapes import check_shapes
-from .well_formed import check_elements, check_loops
+from .source import source_of
+from .well_formed import check_elements, check_loops, check_sizes
 
 _STANDARD, _MEAN_VARIANCE = ("", "ai.onnx"), "MeanVarianceNormalization"
 _LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
+#: How onnx's shape inference names the first node that it refuses.
+_OF_A_NODE = re.compile(
+    r"\(op_type:(?P<op>[^,)]+)(, node name: (?P<name>[^)]*))?\): "
+    r"(\[\w+Error\] )?(?P<reason>.*?)( \(op_type:|$)"
+)
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -30,18 +37,18 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
 
     P0108, P0111 to P0113.
     """
+    check_sizes(model.graph)
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         check_attributes(model.graph)
         model = converted(model)
-        inferred = with_known_shapes(_with_axes(model))
+        inferred = with_known_shapes(with_axes(model))
     except PycompilerError:
         raise
     except Exception as problem:  # onnx raises many kinds for models that it did not expect
-        reason = " ".join(str(problem).split()) or type(problem).__name__
-        raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+        raise refusal(problem, model) from problem
     for name, (_, shape) in known_types(inferred.graph).items():
         check_elements(name, shape)
     check_loops(inferred.graph)
@@ -50,7 +57,28 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     return inferred
 
 
-def _with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
+def refusal(problem: Exception, model: onnx.ModelProto) -> PycompilerError:
+    """Return what onnx found wrong as a diagnostic, with the operator if it names one."""
+    reason = " ".join(str(problem).split()) or type(problem).__name__
+    found = _OF_A_NODE.search(reason)
+    if found is None:
+        return error("P0108", reason=textwrap.shorten(reason, _LONGEST))
+    op, name, reason = found["op"], found["name"] or "", found["reason"]
+    nodes = [node for part in graphs(model.graph) for node in part.node if node.op_type == op]
+    node = next((node for node in nodes if name and node.name == name), None)
+    node = nodes[0] if node is None and len(nodes) == 1 else node
+    result = next(iter(node.output), "") if node is not None else ""
+    return error(
+        "P0112",
+        place=place_of(source_of(node)) if node is not None else None,
+        op=op,
+        node=name or result,
+        name=result or "its result",
+        reason=textwrap.shorten(reason, _LONGEST),
+    )
+
+
+def with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with the usual axes written down: without them, onnx infers no types."""
     if all(node.op_type != _MEAN_VARIANCE for node in model.graph.node):
         return model

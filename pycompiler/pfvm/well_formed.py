@@ -32,7 +32,7 @@ _Known = onnx.TensorProto.DataType
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """Refuse a model that is not well formed (P0108, P0113) or too large (P0120)."""
+    """Refuse a model that is not well formed (P0108) or too large (P0120)."""
     try:
         for reason in _faults(model):
             raise error("P0108", reason=reason)
@@ -52,12 +52,17 @@ def check_elements(name: str, shape: tuple[int, ...]) -> None:
         raise error("P0120", what=what, limit=f"{MOST_ELEMENTS} elements of a value")
 
 
+def check_sizes(graph: onnx.GraphProto) -> None:
+    """Refuse negative sizes, for which onnx's shape inference may end the process. P0113."""
+    for body in graphs(graph):
+        for info in (*body.input, *body.output, *body.value_info):
+            shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+            if any(size < 0 for size in shape):
+                raise error("P0113", name=info.name, shape=shape)
+
+
 def _faults(model: onnx.ModelProto) -> Iterator[str]:
     _read_text(model, 0)
-    seen: Counter[str] = Counter(opset.domain or "ai.onnx" for opset in model.opset_import)
-    for domain, count in seen.items():
-        if count > 1:
-            yield f"the opset of {domain} is given {count} times"
     newest = onnx.defs.onnx_opset_version()
     for opset in model.opset_import:
         if opset.domain in ("", "ai.onnx") and not 1 <= opset.version <= newest:
@@ -105,9 +110,6 @@ def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
             elem = info.type.tensor_type.elem_type
             if info.type.HasField("tensor_type") and elem not in _Known.values():
                 yield f"`{info.name}` has data type {elem}, which ONNX does not have"
-            shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
-            if any(size < 0 for size in shape):  # onnx's shape inference may end the process
-                raise error("P0113", name=info.name, shape=shape)
         for tensor in body.initializer:
             yield from tensor_faults(tensor)
         names = Counter(tensor.name for tensor in body.initializer)

@@ -18,7 +18,9 @@ from ..machine import load_target
 from ..options import parse_options
 from ..pfvm.optimise import optimise
 from ..pfvm.random_numbers import with_random_numbers
+from ..pfvm.sizes import Sizes
 from ..report.codegen_dir import MODEL_ONNX
+from ..size_options import takes_sizes
 from .measure import rows
 from .picture import picture
 from .values import VALUES, parse_axis, points
@@ -53,6 +55,7 @@ def _help() -> str:
 )
 @click.option("--jobs", type=click.IntRange(1), help="machines at a time (default: one per core)")
 @click.option("--executor", type=click.Choice(EXECUTORS), default=PROCESSES, show_default=True)
+@takes_sizes
 def sweep(
     model: Path,
     machine: str,
@@ -62,6 +65,7 @@ def sweep(
     table: Path | None,
     jobs: int | None,
     executor: str,
+    sizes: Sizes,
 ) -> None:
     """Compile MODEL for machines that differ in a few numbers, and compare what it costs there.
 
@@ -72,7 +76,7 @@ def sweep(
     axes = [parse_axis(setting, base) for setting in settings]
     grid = points(base, axes)
     options = parse_options(read_options(given))
-    source = load_model(model / MODEL_ONNX if model.is_dir() else model)
+    source = load_model(model / MODEL_ONNX if model.is_dir() else model, sizes)
     data = with_random_numbers(optimise(source)).SerializeToString()
     console = table_console()
     found: list[dict[str, Any]] = [{} for _ in grid]

@@ -117,8 +117,9 @@ def test_bad_files(command: Command) -> None:
         '<ir_version: 8, opset_import: ["": 18]> g (float[n] a) => (float[n] b) { b = Neg(a) }'
     )
     onnx.save(dynamic, "dynamic.onnx")
-    command.refused("P0103", "compile", "dynamic.onnx", "-o", "out")
+    command.refused("P0139", "compile", "dynamic.onnx", "-o", "out")
     assert "  --> dynamic.onnx\n" in command.err
+    assert command.err.splitlines()[2].endswith("pycompiler compile dynamic.onnx -o out --dim n=1")
     assert not Path("out").exists()
     command.refused("P0004", "run", "out", "-i", "in.npz")
     command.refused("P0004", "run", "model.onnx", "-i", "in.npz")
@@ -126,6 +127,27 @@ def test_bad_files(command: Command) -> None:
     command.refused("P0001", "dump", "out")
     Path("out.app").write_text("not an app")
     command.refused("P0501", "dump", "out.app")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compile", "-o", "out"),
+        ("partition", "-o", "pieces.onnx"),
+        ("sweep", "--set", "lm_words=1x", "--jobs", "1", "--executor", "threads"),
+        ("memory",),
+    ],
+)
+def test_sizes(command: Command, words: tuple[str, ...]) -> None:
+    graph = "g (float[n, m] a) => (float[n, m] b) { b = Neg(a) }"
+    text = f'<ir_version: 8, opset_import: ["": 18]> {graph}'
+    onnx.save(onnx.parser.parse_model(text), "open.onnx")
+    call = (words[0], "open.onnx", *words[1:])
+    command.refused("P0139", *call)
+    assert command.err.splitlines()[2].endswith(f"pycompiler {' '.join(call)} --dim n=1 --dim m=16")
+    assert command(*call, "--dim", "n=2", "--dim", "m=8") == 0
+    assert command(*call, "--shape", "a=2x8") == 0
+    command.refused("P0704", *call, "--dim", "k=2")
 
 
 def test_bad_inputs(command: Command) -> None:

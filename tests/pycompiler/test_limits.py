@@ -175,11 +175,11 @@ TABLE: dict[str, tuple[str, Any]] = {
     "attribute of no function": ("P0108", reference),
     "Loop": ("P0120", loop),
     "unknown opset": ("P0108", lambda: relu((4,), 999)),
-    "negative Pad": ("P0108", lambda: two("Pad", ints([-3, -3]), [(2,)])),
-    "negative Split": ("P0108", lambda: two("Split", ints([5, -1]), [(5,), (1,)])),
+    "negative Pad": ("P0112", lambda: two("Pad", ints([-3, -3]), [(2,)])),
+    "negative Split": ("P0112", lambda: two("Split", ints([5, -1]), [(5,), (1,)])),
     "axes that are no list": ("P0112", lambda: two("ReduceSum", ints(0), [(1,)])),
     "axes that leave another shape": (
-        "P0108",
+        "P0112",
         lambda: two("ReduceSum", ints([0]), [(1,)], keepdims=0),
     ),
 }

@@ -25,7 +25,7 @@ from hostile.apps import damaged_app
 from hostile.models import damaged, seeds
 
 from pycompiler.app import HostSegment, read_app, write_app
-from pycompiler.build import build, load_function, parse_model
+from pycompiler.build import build, load_function, parse_model, settled_model
 from pycompiler.errors import InternalError, PycompilerError
 from pycompiler.graph.dtypes import numpy_dtype
 from pycompiler.runtime.device import Board, find_device
@@ -110,7 +110,8 @@ def test_models(tmp_path: Path) -> None:
         data = damaged(source.choice(models), source)
 
         def action(data: bytes = data) -> None:
-            compiled(parse_model(data, Path("model.onnx")), tmp_path / "out")
+            model = parse_model(data, Path("model.onnx"))
+            compiled(settled_model(model), tmp_path / "out")
 
         code = check(number, action)
         codes[code] = codes.get(code, 0) + 1

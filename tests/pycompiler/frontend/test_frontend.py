@@ -292,7 +292,7 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
         ("g (float[2] a) => (int64[1, k] b) { b = NonZero(a) }", "P0103"),
         ("g (float[2] a) => (float[2] b) { b = Neg(missing) }", "P0108"),
         ("g (float[2] a) => (float[2] b) { b = NoSuchOperator(a) }", "P0108"),
-        ("g (float[2] a, float[3] b) => (float[3] c) { c = Add(a, b) }", "P0108"),
+        ("g (float[2] a, float[3] b) => (float[3] c) { c = Add(a, b) }", "P0112"),
         ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0132"),
         ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0131"),
     ],

@@ -267,7 +267,10 @@ def test_a_dynamic_shape_is_refused() -> None:
     model = onnx.parser.parse_model(MODEL.replace("float[4]", "float[N]"))
     with pytest.raises(PycompilerError) as caught:
         cut(model)
-    assert caught.value.code == "P0103"
+    assert caught.value.code == "P0139"
+    (name,) = (info.name for info in model.graph.input)
+    for sizes in ({"dims": {"N": 4}}, {"shapes": {name: (4,)}}):
+        assert repr(cut(model, **sizes)) == "Partition(device_0: 1 nodes)"
 
 
 def test_sizes_that_values_decide_are_a_piece_of_the_host() -> None:
