@@ -203,7 +203,15 @@ class Target:
     def dar_row(self) -> int:
         """Most long words of a row that the DRAM address registers name and L1BM holds."""
         entries = self.dar_entries * self.mv_block
-        return min(entries, self.words("l1bm"), self.words("l2bm") - self.dar_load)
+        return min(entries, self.words("l1bm"), self.words("l2bm") - self.dar_rows)
+
+    @property
+    def dar_rows(self) -> int:
+        """The first long word of L2BM for rows; the DRAM address registers are filled from others.
+
+        MVs and instructions of L2BM may begin there.
+        """
+        return -(-self.dar_load // (unit := lcm(self.mv_block, self.l2bm_row))) * unit
 
     @property
     def l2bm_row(self) -> int:

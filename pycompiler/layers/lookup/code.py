@@ -36,7 +36,6 @@ from .rows import (
     RowShape,
     batches,
     entries_per_word,
-    entry_words,
     l1b_sets,
     row_shape,
     unit_words,
@@ -78,7 +77,7 @@ def lookup_lines(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]
     whole = dram_words(layout_of(table), target)
     yield from _constants(table, index, row, target)
     for batch in batches(layout_of(out), layout_of(index), index.shape, row, target):
-        first = entry_words(target)
+        first = target.dar_rows
         for load in batch.loads:
             yield from _entries(load, index, row, target)
             yield from _registers(load, row, target)
@@ -185,8 +184,8 @@ def _registers(load: Load, row: RowShape, target: Target) -> Iterator[Step]:
     count, cycles = len(load.asked) * row.blocks, target.cycles
     for l2b in range(target.l2bs_per_group):
         first = l2b * target.dar_entries
-        words = BlockOperand("l2bm", 0, entry_words(target), l2b=l2b)
-        buffer = BlockOperand("dar_buffer", 0, entry_words(target), implied=True)
+        words = BlockOperand("l2bm", 0, target.dar_load, l2b=l2b)
+        buffer = BlockOperand("dar_buffer", 0, target.dar_load, implied=True)
         entry = BlockOperand("dar", first, 1)
         yield Step((Instruction("l2bm", "l2bmdars", (words,), (entry, buffer)),))
         for at in range(first, first + count, cycles):
@@ -201,7 +200,7 @@ def _down(
 ) -> Iterator[Step]:
     """Yield the steps that bring the rows of a batch from L2BM to the PEs."""
     words, each = len(batch.goals) * row.words, unit_words(target)
-    size, start = target.transfer("l2bmb", "down").source_words, entry_words(target)
+    size, start = target.transfer("l2bmb", "down").source_words, target.dar_rows
     for number, l1bs in enumerate(sets):
         chosen = members(l1bs)
         suffix = "" if len(chosen) == target.counts["l1b"] else "@" + ",".join(map(str, chosen))

@@ -228,12 +228,7 @@ def batches(
 
 def row_words(target: Target) -> int:
     """Return the long words of L2BM in which rows arrive; entries have the others."""
-    return target.words("l2bm") - entry_words(target)
-
-
-def entry_words(target: Target) -> int:
-    """Return the long words of L2BM that the address registers are filled from."""
-    return target.dar_load
+    return target.words("l2bm") - target.dar_rows
 
 
 def _asked(result: Layout, index: Layout, shape: tuple[int, ...]) -> dict[tuple[int, int], int]:

@@ -182,11 +182,14 @@ def _moves(
     unit = np.arange(value.size, dtype=np.int64)
     moved = value + carry[:, None]
     source = unit - group.units[value] + group.units[moved % group.size]
-    kept = (moved >= 0) & (moved < group.size) if last else np.ones(moved.shape, bool)
+    # Where the digits of a level do not use all its units, the others may have no neighbours.
+    kept = (source >= 0) & (source < value.size)
+    if last:
+        kept &= (moved >= 0) & (moved < group.size)
 
     def spread(per_row: IntArray, per_move: IntArray) -> IntArray:
-        every = np.broadcast_to(per_row, kept.shape)[kept]
-        return (every[:, None] + per_move).reshape(-1)
+        every: IntArray = np.broadcast_to(per_row, kept.shape)[kept]
+        return np.asarray(every[:, None] + per_move).reshape(-1)
 
     none = np.zeros_like(others)
     return Moves(
