@@ -1,0 +1,182 @@
+"""Compares the time to compile a model with that of ``torch.compile`` on the same module.
+
+Each compile runs in a process of its own, with empty caches. The numbers are CPU seconds of the
+process and of those that it started, and the most memory that the process had. Building the module
+and importing libraries do not count, the export does. ``torch.compile`` (inductor) makes C++ for
+the CPU, so it needs a C++ compiler. It compiles at the first call: the time of a second call is
+subtracted.
+
+    python benches/compile_time.py
+    python benches/compile_time.py bert_base --ours
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+Inputs = dict[str, torch.Tensor]
+OURS, THEIRS = "pycompiler", "inductor"
+
+
+def bert_base() -> tuple[nn.Module, Inputs]:
+    """Return BERT-base, and a text of 128 tokens."""
+    import transformers
+
+    config = transformers.BertConfig()
+    texts = torch.randint(0, config.vocab_size, (1, 128))
+    return transformers.BertModel(config), {"input_ids": texts}
+
+
+def gpt2_small() -> tuple[nn.Module, Inputs]:
+    """Return GPT-2 small with its head, and a text of 256 tokens."""
+    import transformers
+
+    config = transformers.GPT2Config(use_cache=False)
+    texts = torch.randint(0, config.vocab_size, (1, 256))
+    return transformers.GPT2LMHeadModel(config), {"input_ids": texts}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and the CPU seconds that its compile may take."""
+
+    make: Callable[[], tuple[nn.Module, Inputs]]
+    most: float
+
+
+#: The models by name.
+CASES: Mapping[str, Case] = {"bert_base": Case(bert_base, 110), "gpt2_small": Case(gpt2_small, 180)}
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of the processes that it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def compile_here(name: str, compiler: str) -> dict[str, float]:
+    """Compile a model in this process; return its CPU seconds and the peak of memory in MiB."""
+    torch.manual_seed(0)
+    module, inputs = CASES[name].make()
+    module.eval()
+    work = _ours if compiler == OURS else _theirs
+    with torch.no_grad():
+        seconds = work(module, inputs)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "mib": peak}
+
+
+def _results(module: nn.Module, inputs: Inputs) -> Inputs:
+    found = module(**inputs)
+    return {"y": found if isinstance(found, torch.Tensor) else found[0]}
+
+
+def _ours(module: nn.Module, inputs: Inputs) -> float:
+    from pycompiler.mlsdk import Context, MNDevice
+
+    context = Context(MNDevice("emu2"))
+    with tempfile.TemporaryDirectory() as folder:
+        began = cpu_seconds()
+        context.compile(
+            lambda given: _results(module, given),
+            inputs,
+            Path(folder) / "out",
+            options={"float_dtype": "mixed"},
+        )
+        return cpu_seconds() - began
+
+
+def _theirs(module: nn.Module, inputs: Inputs) -> float:
+    import torch._dynamo
+    import torch._inductor.compile_fx  # imports do not count
+
+    compiled = torch.compile(module)
+    began = cpu_seconds()
+    _results(compiled, inputs)
+    compiled_at = cpu_seconds()
+    _results(compiled, inputs)
+    return 2 * compiled_at - began - cpu_seconds()
+
+
+def compile_apart(name: str, compiler: str) -> dict[str, float] | str:
+    """Compile a model in a new process without caches; return its numbers, or why there are none.
+
+    The threads of inductor are one: it would not wait for worker processes, whose time would be
+    lost.
+    """
+    with tempfile.TemporaryDirectory() as cache:
+        found = subprocess.run(
+            [sys.executable, __file__, name, "--here", compiler],
+            env={
+                **os.environ,
+                "TORCHINDUCTOR_CACHE_DIR": cache,
+                "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            },
+            capture_output=True,
+            text=True,
+        )
+    if found.returncode:
+        return (found.stderr.strip().splitlines() or ["no message"])[-1]
+    numbers: dict[str, float] = json.loads(found.stdout.splitlines()[-1])
+    return numbers
+
+
+def row(name: str, compilers: tuple[str, ...]) -> dict[str, Any]:
+    """Return the numbers of each compiler for a model, and how many times longer ours takes."""
+    found = {compiler: compile_apart(name, compiler) for compiler in compilers}
+    ours, theirs = found[OURS], found.get(THEIRS)
+    ratio = None
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        ratio = ours["seconds"] / theirs["seconds"]
+    return {"name": name, "most": CASES[name].most, "ratio": ratio, **found}
+
+
+def shown(made: Mapping[str, Any]) -> str:
+    """Return a row as text."""
+    parts = [f"{made['name']:12}"]
+    for compiler in (OURS, THEIRS):
+        one = made.get(compiler)
+        if isinstance(one, dict):
+            parts.append(f"{compiler} {one['seconds']:7.1f} CPU s, {one['mib']:6.0f} MiB")
+        elif one is not None:
+            parts.append(f"{compiler} failed: {one}")
+    if made["ratio"] is not None:
+        parts.append(f"{made['ratio']:.1f} times as long")
+    if isinstance(made[OURS], dict):
+        met = made[OURS]["seconds"] <= made["most"]
+        parts.append(f"target {made['most']:g} s: {'met' if met else 'NOT met'}")
+    return "; ".join(parts)
+
+
+def main() -> None:
+    """Print a row for each model that is named, or for all."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("models", nargs="*", help=", ".join(CASES))
+    parser.add_argument("--ours", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--here", choices=(OURS, THEIRS), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    names = given.models or list(CASES)
+    if unknown := [name for name in names if name not in CASES]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(CASES)}")
+    for name in names:
+        if given.here:
+            print(json.dumps(compile_here(name, given.here)))
+        else:
+            print(shown(row(name, (OURS,) if given.ours else (OURS, THEIRS))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
