@@ -20,16 +20,18 @@ def concatenate(
     addresses: Addresses,
     target: Target,
     downloads: Sequence[bool] = (),
+    shelf: Shelf | None = None,
 ) -> Code:
     """Make one program of ``(node, comment, fragment)``; at its end every MV has finished.
 
     A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while earlier
     nodes still compute. ``downloads`` says for each fragment whether it is a download, whose parts
-    may be moved before earlier nodes; without it, the order does not change.
+    may be moved before earlier nodes; without it, the order does not change. ``shelf`` keeps the
+    lines for other programs of the same nodes.
     """
     clock = Clock(MoveCosts(addresses, target), target)
     writer = Writer(target, addresses, Tracker(target), clock)
-    shelf = Shelf(addresses, target)
+    shelf = shelf or Shelf(addresses, target)
     ready = [shelf.of(fragment) for _, _, fragment in fragments]
     names = [(node, comment) for node, comment, _ in fragments]
     listing = Listing(names, [lines.busy for lines in ready], writer)

@@ -35,13 +35,16 @@ def merge(
     addresses: Addresses,
     target: Target,
     kinds: Sequence[Kind],
+    shelf: Shelf | None = None,
 ) -> Code | None:
     """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
 
-    ``kinds`` has the kind of each node. None if lines that belong together cannot be kept together.
+    ``kinds`` has the kind of each node. ``shelf`` keeps the lines, with their port needs, for other
+    programs of the same nodes. None if lines that belong together cannot be kept together.
     """
     best: tuple[Prepared, list[Placed]] | None = None
-    for made in _ways([fragment for _, _, fragment in fragments], addresses, target, kinds):
+    shelf = shelf or Shelf(addresses, target, ports=True)
+    for made in _ways([fragment for _, _, fragment in fragments], addresses, target, kinds, shelf):
         placed = place(made, target)
         # What waits add when the lines are written differs by less than a hundredth.
         if best is None or _end(placed) * 100 < _end(best[1]) * 99:
@@ -58,7 +61,11 @@ def merge(
 
 
 def _ways(
-    fragments: Sequence[Fragment], addresses: Addresses, target: Target, kinds: Sequence[Kind]
+    fragments: Sequence[Fragment],
+    addresses: Addresses,
+    target: Target,
+    kinds: Sequence[Kind],
+    shelf: Shelf,
 ) -> Iterator[Prepared]:
     """Yield what may be placed; nothing if lines that belong together cannot be kept together.
 
@@ -67,7 +74,6 @@ def _ways(
     use, or others. A line that is placed early may hold up a longer chain, so no way is always
     best.
     """
-    shelf = Shelf(addresses, target, ports=True)
     kept = prepare(fragments, addresses, target, kinds, shelf)
     if kept is None:
         return

@@ -12,6 +12,7 @@ from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
+from .addressed_lines import Shelf
 from .concat import concatenate
 from .fragment_cache import Fragments
 from .merge import merge
@@ -67,9 +68,10 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) ->
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
         fragments.append((node.name, comment, made.of(node, graph)))
     downloads = [node.op == DOWNLOAD for node in nodes]
-    code = concatenate(fragments, addresses, target, downloads)
+    shelf = Shelf(addresses, target, ports=emit == MERGED)
+    code = concatenate(fragments, addresses, target, downloads, shelf)
     if emit == MERGED:
-        merged = merge(fragments, addresses, target, [kind_of(node) for node in nodes])
+        merged = merge(fragments, addresses, target, [kind_of(node) for node in nodes], shelf)
         if merged is not None and merged.cycles < code.cycles:
             return merged
     return code

@@ -101,6 +101,7 @@ class Classes:
             node.name: self._classes_of(node, frame)
             for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape))
         }
+        self._turn = {name: turn for turn, name in enumerate(self._own)}
         for name, kept in word_axes(graph).items():
             for axis in range(len(graph.values[name].shape)):
                 found = self.classes.get(self.joined.root((name, axis)))
@@ -109,10 +110,9 @@ class Classes:
 
     def spread(self, nodes: Collection[MNNode] | None = None) -> None:
         """Give digits to the axes of ``nodes``, or of all nodes, larger operators first."""
-        names = None if nodes is None else {node.name for node in nodes}
-        for name, classes in self._own.items():
-            if names is None or name in names:
-                self._spread(classes)
+        names = self._own if nodes is None else [n.name for n in nodes if n.name in self._own]
+        for name in sorted(names, key=self._turn.__getitem__):
+            self._spread(self._own[name])
 
     def adopt(self, value: MNValue, layout: Layout, only: Collection[int] | None = None) -> bool:
         """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them.

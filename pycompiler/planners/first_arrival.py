@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..graph.disjoint_sets import DisjointSets
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
@@ -40,6 +40,11 @@ class FirstArrival:
                 if name:
                     self.region[name] = joined.root(name)
             self.members.setdefault(joined.root(node.outputs[0]), []).append(node)
+        self._values: dict[str, list[str]] = {}
+        for name, root in self.region.items():
+            self._values.setdefault(root, []).append(name)
+        anchored = [n for n in graph.device_nodes() if is_anchored(n)]
+        self._anchored = {name for node in anchored for name in node.inputs}
 
     def run(self, seed: tuple[str, Layout] | None = None) -> dict[str, Layout]:
         """Return the layout of every value on the device; ``seed`` is a value that arrived before.
@@ -93,8 +98,7 @@ class FirstArrival:
 
     def _kept(self, name: str) -> bool:
         """Whether no anchored node reads ``name``: then no layer names its layout."""
-        readers = [n for n in self.graph.nodes if name in n.inputs]
-        return not any(n.side is Side.DEVICE and is_anchored(n) for n in readers)
+        return name not in self._anchored
 
     def _lay_region(self, region: str, seed: tuple[str, Layout] | None = None) -> None:
         nodes = self.members.get(region)
@@ -104,6 +108,6 @@ class FirstArrival:
             self.plan.adopt(self.graph.values[seed[0]], seed[1])
         self.plan.spread(nodes)
         del self.members[region]
-        for name, found in self.region.items():
-            if found == region and name not in self.layouts:
+        for name in self._values[region]:
+            if name not in self.layouts:
                 self.layouts[name] = self.plan.lay_out(self.graph.values[name])

@@ -10,6 +10,7 @@ which nothing need be held. Its solution moves all held variables together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def move_held(best: list[int], tables: Tables, look: Look, worth: float) -> list
     best = _together(elimination, best, tables, look, least)
     for variable in elimination.held:
         costs = tables()
-        for _, candidate in _ranked(elimination, costs, best, variable):
+        for _, candidate, _ in _ranked(elimination, costs, best, variable):
             # What was looked at for the answers before may have made this one dearer.
             costs = tables()
             answer = _answer(elimination, costs, best, variable, candidate)
@@ -58,10 +59,8 @@ def _together(
     costs = tables()
     used = [{choice} for choice in best]
     for variable in elimination.held:
-        for _, candidate in _ranked(elimination, costs, best, variable):
-            for own, choice in zip(
-                used, _answer(elimination, costs, best, variable, candidate), strict=True
-            ):
+        for _, _, answer in _ranked(elimination, costs, best, variable):
+            for own, choice in zip(used, answer, strict=True):
                 own.add(choice)
     kept = [np.array(sorted(own)) for own in used]
     search = Search([len(own) for own in kept], costs[1])
@@ -84,13 +83,9 @@ def _together(
 
 def _ranked(
     elimination: Search, costs: _Costs, best: Sequence[int], variable: int
-) -> list[tuple[int, int]]:
-    """Return the candidates of a variable with the cheapest answers, with their costs."""
-    answers = (
-        (total(*costs, _answer(elimination, costs, best, variable, candidate)), candidate)
-        for candidate in range(len(costs[0][variable]))
-    )
-    return sorted(answers)[:TRIES]
+) -> list[tuple[int, int, list[int]]]:
+    """Return the candidates of a variable with the cheapest answers: cost, candidate, answer."""
+    return nsmallest(TRIES, elimination.answers(*costs, best, variable))
 
 
 def _answer(

@@ -8,7 +8,8 @@ choice. A local search then tries the candidates of each variable one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import ne
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,10 @@ class Search:
     def __init__(self, sizes: Sequence[int], pairs: Iterable[_Pair]):
         self._pairs = tuple(pairs)
         self._search = ChoiceSearch(sizes, self._pairs, TABLE)
+        self._beside: list[list[_Pair]] = [[] for _ in sizes]
+        for pair in self._pairs:
+            for variable in pair:
+                self._beside[variable].append(pair)
         #: The variables that keep their choice in an elimination.
         self.held = self._search.held
         #: Whether the choices are the cheapest there are.
@@ -55,6 +60,40 @@ class Search:
         The arguments are those of `cheapest`.
         """
         return self._search.eliminated(single, self._ordered(pairs), start)
+
+    def answers(
+        self,
+        single: Sequence[Costs],
+        pairs: Mapping[_Pair, Costs],
+        start: Sequence[int],
+        variable: int,
+    ) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield the cost of what `eliminated` returns for each candidate of a held variable.
+
+        The candidate and the choices come with it. The other variables that are held keep theirs.
+        """
+        ordered, now = self._ordered(pairs), total(single, pairs, start)
+        for candidate in range(len(single[variable])):
+            asked = [*start]
+            asked[variable] = candidate
+            found = self._search.eliminated(single, ordered, asked)
+            yield now + self._change(single, pairs, start, found), candidate, found
+
+    def _change(
+        self,
+        single: Sequence[Costs],
+        pairs: Mapping[_Pair, Costs],
+        before: Sequence[int],
+        after: Sequence[int],
+    ) -> int:
+        """Return how much more a choice costs than the one before; it counts what is different."""
+        moved = [v for v, other in enumerate(map(ne, before, after)) if other]
+        near = {pair for variable in moved for pair in self._beside[variable]}
+        own = sum(int(single[v][after[v]]) - int(single[v][before[v]]) for v in moved)
+        return own + sum(
+            int(pairs[u, v][after[u], after[v]]) - int(pairs[u, v][before[u], before[v]])
+            for u, v in near
+        )
 
     def _ordered(self, pairs: Mapping[_Pair, Costs]) -> list[Costs]:
         return [pairs[pair] for pair in self._pairs]

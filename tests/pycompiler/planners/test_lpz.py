@@ -85,6 +85,11 @@ def test_a_search_that_goes_on_is_that_of_the_reference(seed: int, table: int) -
             assert work.eliminated(single, pairs, start) == wanted
             wanted = reference_cheapest(single, pairs, start)
             assert search.cheapest(single, pairs, start) == wanted
+            for held in work.held:
+                for cost, choice, found in work.answers(single, pairs, start, held):
+                    asked = [*start[:held], choice, *start[held + 1 :]]
+                    assert found == reference_elimination(single, pairs, asked)
+                    assert cost == total(single, pairs, found)
             for _ in range(rng.randrange(4)):
                 where, key = rng.choice(tables)
                 changed = where[key].copy()
