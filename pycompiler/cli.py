@@ -69,8 +69,8 @@ def main() -> None:
         sys.exit(report_problem(problem))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        sys.exit(interrupted())
+    except (KeyboardInterrupt, click.Abort) as problem:
+        sys.exit(interrupted(problem))
     except click.ClickException as problem:
         problem.show()
         sys.exit(problem.exit_code)

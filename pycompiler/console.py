@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 import traceback
 import warnings
 
@@ -36,9 +37,16 @@ def report_problem(problem: PycompilerError) -> int:
     return problem.exit_code
 
 
-def interrupted() -> int:
-    """Say that the user stopped the command; its exit code."""
-    print("interrupted", file=sys.stderr)
+def interrupted(problem: BaseException) -> int:
+    """Say that the user stopped the command, and where; its exit code.
+
+    If threads still work on tasks, Python would wait for them: then this ends the process.
+    """
+    print(" ".join(("interrupted", *getattr(problem, "__notes__", ()))), file=sys.stderr)
+    if any(not thread.daemon for thread in threading.enumerate()[1:]):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED_EXIT)
     return INTERRUPTED_EXIT
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +84,8 @@ class Session:
 
     def note(self, line: int) -> str:
         """Return the note that counts at `line`; empty if there is none."""
-        found = ""
-        for first, text in self._notes:
-            if first > line:
-                break
-            found = text
-        return found
+        number = bisect_right(self._notes, line, key=itemgetter(0))
+        return self._notes[number - 1][1] if number else ""
 
     def origin(self, line: int) -> tuple[str, int] | None:
         """Return the file and the line of the model that the note at `line` names, if it does."""

@@ -179,6 +179,7 @@ codes! {
     BadCommand = "D0004", "the debugger does not know this command", "`help` lists the commands";
     BadRequest = "D0005", "the editor's request is malformed or comes too early", "send `launch` with a program first, then requests of the Debug Adapter Protocol";
     NoTool = "D0006", "a package that this command needs is not installed", "install it: pip install 'emu2[tools]'";
+    NotThere = "D0007", "the value is not in its words now", "go to another line; a place such as `lm0[3]` shows any word";
 }
 
 impl fmt::Display for Code {

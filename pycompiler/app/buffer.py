@@ -33,7 +33,8 @@ _PLACE = Table((1, [Table(([8],))], [8], [8], [8]))
 _VALUE = Table((_TEXT, _TEXT, [8], _TEXT, _TEXT, 1, 8, 8, _PLACE), (0, 1))
 _CONSTANT = Table((_TEXT, [1]), (0,))
 _RELOCATION = Table((4, _TEXT, 8), (1,))
-_SEGMENT = Table((1, [_TEXT], [_TEXT], _TEXT, [_RELOCATION], 8, 8, [1]))
+_OWNER = Table((_TEXT, _TEXT, _TEXT, _TEXT), (0, 1))
+_SEGMENT = Table((1, [_TEXT], [_TEXT], _TEXT, [_RELOCATION], 8, 8, [1], [_OWNER], [4]))
 #: The root table of ``gpfnapp.fbs``.
 APP = Table(
     (

@@ -54,6 +54,8 @@ def _lines(app: App, code: bool) -> Iterator[str]:
                 f"  {number} device {ports_text}: {lines} lines, {segment.steps} steps, "
                 f"{segment.cycles} cycles, {len(segment.relocations)} relocations"
             )
+            for number, cycles in enumerate(segment.lines.by_node(segment.cycles)):
+                yield f"    node {number}: {cycles} cycles, {segment.lines.owners[number].note}"
             if code:
                 yield from (f"    {line}" for line in segment.code.splitlines())
         else:

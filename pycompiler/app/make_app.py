@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..emit.line_table import LineTable, Owner
 from ..emit.segments import Segment
+from ..errors import error
 from ..frontend.import_onnx import ImportedModel
 from ..graph.graph import Location, MNGraph
 from ..layers.base import layout_of
@@ -46,7 +48,9 @@ def make_app(
         program = target.assemble(code.text, f"segment{number}.vsm")
         facts = {**program.report(), "stalls": dict(program.stalls())}
         steps, cycles = int(facts["steps"]), int(facts["cycles"])
-        made.append(DeviceSegment(*ends, code.text, code.relocations, steps, cycles))
+        owners = (Owner(node.name, node.op, node.source, node.origin) for node in segment.nodes)
+        table = LineTable(tuple(owners), code.runs)
+        made.append(DeviceSegment(*ends, code.text, code.relocations, steps, cycles, table))
         programs.append(facts)
     touched = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for segment in segments:
@@ -96,3 +100,18 @@ def program_text(app: App) -> str:
         else:
             parts.append(f"# segment {number} runs on the host\n")
     return "".join(parts) or "# no operators\n"
+
+
+def programs_of(app: App, path: object) -> Iterator[tuple[int, DeviceSegment]]:
+    """Yield the device segments, each with the lines of ``model.vsm`` before it.
+
+    P0504 if an earlier version wrote the app, which has no table of lines; ``path`` names it.
+    """
+    before = 0
+    for segment in app.segments:
+        before += 1
+        if isinstance(segment, DeviceSegment):
+            if segment.code and not segment.lines.runs:
+                raise error("P0504", path=path)
+            yield before, segment
+            before += segment.code.count("\n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..emit.line_table import LineTable
 from ..emit.relocation import Relocation
 from ..pfvm.session import Array
 
@@ -57,7 +58,10 @@ class Port:
 
 @dataclass(frozen=True)
 class DeviceSegment:
-    """A program, with the number of steps and cycles that it takes."""
+    """A program, with the steps and cycles that it takes, and the nodes of its lines.
+
+    Apps of earlier versions have no ``lines``.
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -65,6 +69,7 @@ class DeviceSegment:
     relocations: tuple[Relocation, ...]
     steps: int
     cycles: int
+    lines: LineTable = field(default_factory=LineTable)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..emit.line_table import LineTable, Owner
 from ..emit.relocation import Relocation
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
@@ -112,4 +113,22 @@ def _segment(found: Any) -> DeviceSegment | HostSegment:
         Relocation(place.line, _text(place.value), place.offset)
         for place in found.relocations or []
     )
-    return DeviceSegment(inputs, outputs, _text(found.code), relocations, found.steps, found.cycles)
+    work = _text(found.code), relocations, found.steps, found.cycles
+    return DeviceSegment(inputs, outputs, *work, _lines(found))
+
+
+def _lines(found: Any) -> LineTable:
+    """Return the table of a segment; an empty one if an earlier version wrote the app."""
+    owners = tuple(
+        Owner(
+            _text(one.node),
+            _text(one.op),
+            None if one.source is None else _text(one.source),
+            None if one.origin is None else _text(one.origin),
+        )
+        for one in found.owners or []
+    )
+    try:
+        return LineTable.of_numbers(owners, _numbers(found.runs))
+    except ValueError as problem:
+        raise DamagedBufferError(str(problem)) from problem

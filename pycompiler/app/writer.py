@@ -9,6 +9,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
+from ..emit.line_table import Owner
 from ..pfvm.session import Array
 from .generated import gpfnapp_generated
 from .model import FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
@@ -73,6 +74,12 @@ def _constant(name: str, array: Array) -> Any:
     return out
 
 
+def _owner(owner: Owner) -> Any:
+    out = _fb.OwnerT()
+    out.node, out.op, out.source, out.origin = owner.node, owner.op, owner.source, owner.origin
+    return out
+
+
 def _segment(segment: DeviceSegment | HostSegment) -> Any:
     out = _fb.SegmentT()
     out.inputs, out.outputs = list(segment.inputs), list(segment.outputs)
@@ -88,4 +95,6 @@ def _segment(segment: DeviceSegment | HostSegment) -> Any:
         relocation.line, relocation.value = place.line, place.value
         relocation.offset = place.offset
         out.relocations.append(relocation)
+    out.owners = [_owner(owner) for owner in segment.lines.owners]
+    out.runs = np.fromiter(segment.lines.numbers(), np.uint32)
     return out

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..app.model import App
 from ..errors import PycompilerError, error
 from ..files import TEXT_BYTES, is_temporary, read_input
 from ..graph.graph import MNGraph
 from ..graph.text import parse_graph
 from ..machine import Target, load_target
-from ..report.codegen_dir import L3IR, MODEL_VSM, REPORT, read_file
+from ..report.codegen_dir import L3IR, MODEL_APP, REPORT, read_file
+from ..runtime.app_file import app_of
 
 _DEEP = 8  # levels of folders that are searched
 _REPORT_BYTES = 1 << 28
@@ -30,7 +32,7 @@ class Compile:
     report: dict[str, Any] = field(default_factory=dict)
     graph: MNGraph | None = None
     target: Target | None = None
-    code: str | None = None
+    app: App | None = None
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -82,7 +84,7 @@ def read_compile(folder: Path, name: str) -> Compile:
     except (ValueError, RecursionError, PycompilerError) as problem:
         found.problems.append(f"{REPORT}: {problem}")
         found.report = {"status": "damaged", "nodes": []}
-    for wanted, read in ((L3IR, _read_graph), (MODEL_VSM, _read_code)):
+    for wanted, read in ((L3IR, _read_graph), (MODEL_APP, _read_app)):
         if (folder / wanted).is_file():
             try:
                 read(found)
@@ -126,8 +128,8 @@ def _read_graph(found: Compile) -> None:
     found.graph, found.target = graph, load_target(graph.target)
 
 
-def _read_code(found: Compile) -> None:
-    found.code = read_file(found.folder, MODEL_VSM).decode()
+def _read_app(found: Compile) -> None:
+    found.app = app_of(found.folder)
 
 
 def logs(folder: Path) -> list[tuple[str, str]]:

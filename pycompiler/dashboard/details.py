@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import emu2
@@ -91,14 +91,15 @@ class Details:
     def of(self, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the facts of the row with the number ``place``."""
         nodes = self._nodes[place]
-        lines: list[Line] = []
+        found: dict[int, Line] = {}
         if self._program is not None:
             for node in nodes:
-                lines += self._program.nodes.get(node.name, [])
-        lines.sort(key=lambda line: line.number)
+                found |= {line.number: line for line in self._program.nodes.get(node.name, [])}
+        lines = [found[number] for number in sorted(found)]
+        own = {node.name for node in nodes}
         return {
             "parts": [self._part(node) for node in nodes],
-            "code": [_line(line) for line in lines[:MOST_LINES]],
+            "code": [_line(line, own) for line in lines[:MOST_LINES]],
             "lines": len(lines),
             "source": self._sources.around(row.get("source")),
             "simulated": self._simulated.get(row["node"], []),
@@ -127,8 +128,11 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _line(line: Line) -> list[Any]:
-    return [line.number, line.text, line.slots, line.start, line.cycles, line.waits]
+def _line(line: Line, own: Set[str]) -> list[Any]:
+    """Return a line of a node; the cycles of one that counts for another node are not shown."""
+    cycles = (line.cycles, line.waits) if line.nodes[0] in own else (0, 0)
+    others = [node for node in line.nodes if node not in own]
+    return [line.number, line.text, line.slots, line.start, *cycles, others]
 
 
 def value_facts(value: MNValue, target: Target) -> dict[str, Any]:

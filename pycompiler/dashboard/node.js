@@ -11,10 +11,10 @@
     const slots = [...known.filter((slot) => found.has(slot)), ...[...found].filter((slot) => !known.includes(slot)).sort()];
     return h("table", { id: "code" },
       h("thead", null, h("tr", null, ["line", "cycle", "cycles", "waits"].map((title) => h("th", { class: "number" }, title)), slots.map((slot) => h("th", { class: "slot" }, slot)), h("th", null, "instructions"))),
-      h("tbody", null, facts.code.map(([line, text, used, start, cycles, waits]) => h("tr", null,
+      h("tbody", null, facts.code.map(([line, text, used, start, cycles, waits, others]) => h("tr", null,
         [line, cycles ? start : "", cycles || "", waits || ""].map((value) => h("td", { class: "number" }, value === "" ? "" : number(value))),
         slots.map((slot) => h("td", { class: `slot${used.includes(slot) ? ` used ${slot === "mv" ? "mv" : ""}` : ""}` })),
-        h("td", { class: "mono" }, text)))));
+        h("td", { class: "mono" }, text, others.length ? h("span", { class: "dim" }, `  shared with ${others.join(", ")}`) : "")))));
   }
 
   /** The settings that were simulated; the one that the scheduler chose is marked. */

@@ -100,9 +100,12 @@ def _seconds(passes: Sequence[dict[str, Any]]) -> float:
 def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
     """Yield the pieces of data of a compile; a piece that its files do not give is left out."""
     program = None
-    if found.code is not None and found.target is not None:
-        program = read_program(found.code, found.target)
-        found.problems += program.problems
+    if found.app is not None and found.target is not None:
+        try:
+            program = read_program(found.app, found.target)
+            found.problems += program.problems
+        except PycompilerError as problem:
+            found.problems.append(str(problem))
     rows = rows_of_nodes(found)
     if rows:
         yield "nodes", rows
@@ -154,7 +157,7 @@ def _timeline(program: Program, places: dict[str, int]) -> dict[str, Any]:
         "tracks": [program.tracks[k].name for k in order],
         "cut": len(program.events) >= MOST_EVENTS,
         "names": list(names),
-        "rows": [places.get(name, -1) for name in names],
+        "rows": [places.get(program.rows.get(name, name), -1) for name in names],
         "events": [[track[event[0]], *event[1:4], names[event[4]]] for event in program.events],
     }
 

@@ -14,17 +14,19 @@ from ..app.model import App, HostSegment
 from ..errors import error
 from ..graph.text import parse_graph
 from ..pfvm.session import Array
-from ..report.codegen_dir import L3IR, MODEL_VSM, read_file
+from ..report.codegen_dir import L3IR, MODEL_APP, MODEL_VSM, read_file
 from ..runtime.device import Board
 from ..runtime.executable import DeviceFunction
-from .values import Values, line_notes
+from .moments import Moments
+from .values import Values
 
 
 def open_model(folder: Path, app: App, board: Board, inputs: Mapping[str, Array]) -> Session:
     """Place constants and inputs on a board, and stand before the first statement of the model.
 
     P0611 for a model that the host runs in part: its assembly alone does not say what the host
-    computes between two segments. P0004 if a file of the folder is missing.
+    computes between two segments. P0004 if a file of the folder is missing, P0504 if an earlier
+    version wrote it.
     """
     if any(isinstance(segment, HostSegment) for segment in app.segments):
         raise error("P0611", path=folder)
@@ -39,8 +41,8 @@ def open_model(folder: Path, app: App, board: Board, inputs: Mapping[str, Array]
     program = emu2.assemble(code, board.target.spec, filename=path)
     machine = board.machine
     letters = dict(emu2.Debugger(emu2.assemble("nop", board.target.spec)).levels)
-    values = Values(graph, board.target, letters)
-    notes = line_notes(code, graph)
-    session = Session(path, program, machine, source=code, notes=notes, named=values)
-    values.read = session.run.read
+    moments = Moments(graph, board.target, app, folder / MODEL_APP)
+    values = Values(graph, board.target, letters, moments)
+    session = Session(path, program, machine, source=code, notes=moments.notes(), named=values)
+    values.run = session.run
     return session

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+import emu2
 from emu2.debug.session import Watched
 from emu2.errors import EmulatorError
 
@@ -14,7 +15,8 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNValue
 from ..graph.layout import Level
 from ..machine import Target
-from ..runtime.graph_values import GraphValues, Read, in_later_slice, on_device
+from ..runtime.graph_values import GraphValues, in_later_slice, on_device
+from .moments import Moments
 
 _NAMED = re.compile(r"value\s+(\S+?)\s*(?:\[([\d:,\s]*)\])?\Z")
 _ELEMENTS = 64  # of a tensor, that are listed
@@ -26,17 +28,20 @@ _INTEGERS = {64: "l", 32: "i", 16: "s"}
 class Values:
     """Finds ``value NAME [3, 7]``: an element of a value of the graph, where it lies."""
 
-    def __init__(self, graph: MNGraph, target: Target, letters: dict[str, str]) -> None:
+    def __init__(
+        self, graph: MNGraph, target: Target, letters: dict[str, str], moments: Moments
+    ) -> None:
         """Remember the graph with its addresses. ``letters`` name the levels of units."""
         self._graph, self._target, self._letters = graph, target, letters
-        self._all = GraphValues(graph, target)
-        #: Reads the machine where it stands; for whole tensors.
-        self.read: Read | None = None
+        self._all, self._moments = GraphValues(graph, target), moments
+        #: The run that stands at the moment of which the values are asked.
+        self.run: emu2.Debugger | None = None
 
     def __call__(self, expression: str) -> list[str] | Watched | None:
         """Return the place of an element, or a tensor; None if the expression has another form.
 
-        Raises EmulatorError D0001 for a value or an element that does not exist, or has no place.
+        Raises EmulatorError D0001 for a value or an element that does not exist, or has no place,
+        and D0007 for a value that is not there yet, or no more.
         """
         found = _NAMED.fullmatch(expression.strip())
         if found is None:
@@ -55,16 +60,13 @@ class Values:
         )
         if not inside:
             raise _refused(f"`{name}` has the shape {value.shape}, which has no element {index}")
-        if value.layout is None or value.addr is None:
-            raise _refused(f"`{name}` is not on the device")
+        self._check_there(value)
         return [
             self._dram(value, index) if value.location is Location.DRAM else self._lm(value, index)
         ]
 
     def _tensor(self, value: MNValue, parts: list[str]) -> Watched:
         """Return a tensor, or a part of it such as ``[3, :]`` or ``[0:2, 4:]``."""
-        if not on_device(value) or self.read is None:
-            raise _refused(f"`{value.name}` is not on the device")
         if in_later_slice(value):
             raise _refused(f"parts of `{value.name}` lie in a later time slice")
         shape = f"`{value.name}` has the shape {value.shape}"
@@ -81,7 +83,7 @@ class Values:
                 index.append(int(part))
             else:
                 raise _refused(f"{shape}, so {part} is outside")
-        array = self._all.read(value.name, self.read)
+        array = self._all.read(value.name, self._check_there(value).read)
         numbers = np.arange(array.size).reshape(value.shape)[tuple(index)]
         shown = array[tuple(index)]
         words = [
@@ -94,6 +96,15 @@ class Values:
         ]
         text = np.array2string(shown, threshold=_ELEMENTS, max_line_width=_WIDTH)
         return Watched(f"{value.type.elem}{list(shown.shape)}\n{text}", words, whole=True)
+
+    def _check_there(self, value: MNValue) -> emu2.Debugger:
+        """Return the run if the words of ``value`` hold it now."""
+        if not on_device(value) or self.run is None:
+            raise _refused(f"`{value.name}` is not on the device")
+        if reason := self._moments.missing(value, self.run):
+            remedy = "go to another line; a place such as lm0[3] shows any word"
+            raise EmulatorError(code="D0007", message=f"`{value.name}`: {reason}", help=remedy)
+        return self.run
 
     def _unit(self, l2b: int, below: tuple[int, ...]) -> str:
         numbers = (*divmod(l2b, self._target.l2bs_per_group), *below)
@@ -137,16 +148,3 @@ def _lane(dtype: MNDtype, part: int) -> str:
 def _refused(message: str) -> EmulatorError:
     remedy = "write a value of the model, such as value x.lm0, value x.lm0 [3, 7] or [3, :]"
     return EmulatorError(code="D0001", message=message, help=remedy)
-
-
-def line_notes(code: str, graph: MNGraph) -> dict[int, str]:
-    """Return the notes of the lines of ``code``: operator, node and line of the model's source."""
-    nodes = {node.name: node for node in graph.nodes}
-    notes: dict[int, str] = {}
-    for number, line in enumerate(code.splitlines(), 1):
-        words = re.match(r"# (\S+) (\S+): ", line)
-        node = nodes.get(words[2]) if words else None
-        if node is not None:
-            source = f", {node.source}" if node.source else ""
-            notes[number] = f"{node.op} {node.name}{source}"
-    return notes

@@ -13,10 +13,12 @@ import numpy as np
 
 import emu2
 
+from ..app.make_app import programs_of
 from ..app.model import App, HostSegment
 from ..errors import error
 from ..pfvm.session import Array
-from ..profile.programs import read_pieces
+from ..profile.programs import pieces
+from ..report.codegen_dir import MODEL_APP
 from ..runtime.device import Board
 from ..runtime.executable import DeviceFunction
 
@@ -32,16 +34,14 @@ class Timing:
 
 
 class Bench:
-    """Runs a function in pieces: consecutive lines of one node.
+    """Runs a function in pieces: consecutive lines that count for one node.
 
     The pieces run in the order of the program on one machine with the function's constants, so
-    every node computes what it computes in a run of the function. P0611 for a model that the host
-    runs in part.
+    every node computes what it computes in a run of the function. P0504; P0611 for a model that the
+    host runs in part.
     """
 
-    def __init__(
-        self, folder: Path, app: App, code: str, board: Board, inputs: Mapping[str, Array]
-    ):
+    def __init__(self, folder: Path, app: App, board: Board, inputs: Mapping[str, Array]):
         """Place constants and inputs, and assemble the pieces."""
         if any(isinstance(segment, HostSegment) for segment in app.segments):
             raise error("P0611", path=folder)
@@ -52,10 +52,13 @@ class Bench:
             if place is not None:
                 place.write(np.asarray(array))
         spec = board.target.spec
-        self._pieces = [
-            (node, emu2.assemble(text, spec, filename=str(folder)))
-            for node, text in read_pieces(code)
-        ]
+        known: dict[str, emu2.Program] = {}
+        self._pieces: list[tuple[str, emu2.Program]] = []
+        for _, segment in programs_of(app, folder / MODEL_APP):
+            for node, text in pieces(segment):
+                if text not in known:
+                    known[text] = emu2.assemble(text, spec, filename=str(folder))
+                self._pieces.append((node, known[text]))
         self._nothing = emu2.assemble("nop", spec)
 
     def run(self, count: int) -> dict[str, float]:

@@ -10,15 +10,15 @@ import click
 from rich.table import Table
 
 from ..app.model import App
-from ..app.reader import read_app
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
 from ..graph.graph import MNGraph, TensorType
 from ..graph.text import parse_graph
 from ..pfvm.session import Array
-from ..report.codegen_dir import L3IR, MODEL_APP, MODEL_VSM, read_file
+from ..report.codegen_dir import L3IR, read_file
 from ..report.summary import percent
+from ..runtime.app_file import app_of
 from ..runtime.device import Board, find_device
 from ..runtime.inputs_file import read_arrays
 from .bench import Bench, Timing, timings
@@ -62,7 +62,7 @@ def disassemble(
     share of the time follow, and those of each operation. With --log or --safety, the function also
     runs node by node, once or N times. Inputs that are not given are 0.
     """
-    app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
+    app = app_of(folder)
     graph = parse_graph(read_file(folder, L3IR).decode())
     listed = instructions(graph, frozenset(port.value for port in app.updates))
     console = table_console()
@@ -129,8 +129,7 @@ def _board(folder: Path, app: App, device: str | None) -> Board:
 def _measured(
     folder: Path, app: App, device: str | None, count: int, inputs: dict[str, Array]
 ) -> tuple[dict[str, float], str]:
-    code = read_file(folder, MODEL_VSM).decode()
-    runner = Bench(folder, app, code, _board(folder, app, device), inputs)
+    runner = Bench(folder, app, _board(folder, app, device), inputs)
     measured = runner.run(count)
     start, pieces = runner.overhead(count)
     note = (

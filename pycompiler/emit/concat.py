@@ -35,25 +35,15 @@ def concatenate(
     ready = [shelf.of(fragment) for _, _, fragment in fragments]
     names = [(node, comment) for node, comment, _ in fragments]
     listing = Listing(names, [lines.busy for lines in ready], writer)
-    current = -1
-
-    def begin(node: int) -> None:
-        nonlocal current
-        while current < node:
-            current += 1
-            listing.begin(current)
-
     own = [lines.lines for lines in ready]
     parts = list(bring_forward(own, downloads or [False] * len(own), target))
-    for at, owner, line in _hoisted(parts):
-        begin(at)
-        listing.put(line, owner)
-    begin(len(fragments) - 1)
+    for owner, line in _hoisted(parts):
+        listing.put(line, (owner,))
     return listing.finish()
 
 
-def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, int, Ready]]:
-    """Yield each line in the order of issue, with the node it is issued under and its own node.
+def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, Ready]]:
+    """Yield each line in the order of issue, with its node.
 
     A transfer from DRAM is issued right after the last line that it must follow. That is the line
     that wrote the data it reads, or the last line that used its buffer.
@@ -79,14 +69,14 @@ def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, int, Ready]]:
             shared.append(ready)
             slots.append(place)
     for owner, ready in behind.get((-1, 0), ()):
-        yield 0, owner, ready
+        yield owner, ready
     for number, part in enumerate(parts):
         for index, ready in enumerate(part.lines):
             if not ready.shared:
-                yield part.under, part.owner, ready
+                yield part.owner, ready
                 continue
             place = number, index
             if place not in moved:
-                yield part.under, part.owner, ready
+                yield part.owner, ready
             for owner, other in behind.get(place, ()):
-                yield part.under, owner, other
+                yield owner, other

@@ -6,7 +6,7 @@ See docs/compiler/merging.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
@@ -204,21 +204,10 @@ def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limi
 def _written(placed: Sequence[Placed], listing: Listing) -> Code:
     """Write the lines in the order of their steps, those of one step as one line.
 
-    A node is named before the first line that counts for it. One without such a line is named
-    before the next node that has one.
+    Such a line counts for the node that was placed there first.
     """
     joined: dict[tuple[int, ...], Ready] = {}
-    named: set[int] = set()
-    waiting: dict[int, None] = {}
     order = sorted(placed, key=lambda one: (one.step, not one.end, one.number))
-
-    def name(nodes: Iterable[int]) -> None:
-        for node in nodes:
-            if node not in named:
-                named.add(node)
-                listing.begin(node)
-
-    owners = _owners(order)
     at = 0
     while at < len(order):
         here = [order[at]]
@@ -226,28 +215,10 @@ def _written(placed: Sequence[Placed], listing: Listing) -> Code:
             while at + len(here) < len(order) and order[at + len(here)].step == here[0].step:
                 here.append(order[at + len(here)])
         at += len(here)
-        owner = here[0].owner
-        if owner not in named:
-            name(waiting)
-            waiting.clear()
-            name([owner])
-        waiting |= dict.fromkeys(one.owner for one in here[1:] if one.owner not in owners)
         ready = here[0].ready
         if len(here) > 1:
             key = tuple(id(one.ready) for one in here)
             found = joined.get(key)
             ready = joined[key] = found or joined_line([one.ready for one in here])
-        listing.put(ready, owner)
-    name(range(listing.nodes))
+        listing.put(ready, tuple(dict.fromkeys(one.owner for one in here)))
     return listing.finish()
-
-
-def _owners(order: Sequence[Placed]) -> set[int]:
-    """Return the nodes for which a line or an MV counts: the first one of each step."""
-    last = None
-    found: set[int] = set()
-    for one in order:
-        if one.end or one.step != last:
-            found.add(one.owner)
-        last = None if one.end else one.step
-    return found

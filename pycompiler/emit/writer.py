@@ -7,7 +7,7 @@ so that :func:`.relocation.relocate` can move the whole program to another DRAM 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..layers.fragment import Move
@@ -15,6 +15,7 @@ from ..machine import Target
 from .addressed_lines import Ready, literals
 from .clock import Clock
 from .hazards import Accesses, Tracker
+from .line_table import Run
 from .relocation import Relocation
 from .text import Addresses, dram_operand, move_text
 
@@ -24,28 +25,15 @@ class NodeCode:
     """Counts of the code of one node.
 
     ``dram_read`` and ``dram_written`` count long words over all groups. ``busy`` counts the steps
-    that use each issue slot. ``wait_steps`` counts the `nop`s that are there only for an MV, and
-    ``wait_lines`` are the lines (from 0) that wait for one.
+    that use each issue slot. ``wait_steps`` counts the `nop`s that are there only for an MV.
     """
 
     node: str
-    first_line: int
-    lines: int
     steps: int
     dram_read: int
     dram_written: int
     busy: Mapping[str, int] = field(default_factory=dict)
     wait_steps: int = 0
-    wait_lines: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Span:
-    """Cycles ``start`` to ``stop`` of a program, in which it issues lines of ``node``."""
-
-    node: int
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ class Transfer:
 class Code:
     """A program: its lines, the lines that name DRAM addresses, and the counts of each node.
 
-    ``cycles`` are those of the cycle model. ``spans`` tell which node has which of them, in order;
+    ``cycles`` are those of the cycle model. ``runs`` tell which nodes each line belongs to;
     ``transfers`` are the MVs in order of issue. Both name nodes by their number in ``nodes``.
     """
 
@@ -74,7 +62,7 @@ class Code:
     relocations: tuple[Relocation, ...]
     nodes: tuple[NodeCode, ...]
     cycles: int
-    spans: tuple[Span, ...] = ()
+    runs: tuple[Run, ...] = ()
     transfers: tuple[Transfer, ...] = ()
 
     @property
@@ -99,7 +87,6 @@ class Writer:
     lines: list[str] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
     wait_steps: int = 0
-    wait_lines: list[int] = field(default_factory=list)
     #: When the last MV started and when it ends.
     flight: tuple[int, int] = (0, 0)
 
@@ -115,7 +102,6 @@ class Writer:
 
     def wait(self, tag: int) -> None:
         """Write an idle step that waits for an MV."""
-        self.wait_lines.append(len(self.lines))
         self.wait_steps += 1
         self.lines.append(f"nop; wait {self.target.tag(tag)}")
         self._waited(tag)
@@ -135,7 +121,6 @@ class Writer:
         if self.early_waits and not tags:
             tags = self.clock.over(self.tracker.step - 1)
         for tag in tags[-1:]:
-            self.wait_lines.append(len(self.lines))
             text += f"; wait {self.target.tag(tag)}"
             # The line itself is one step after the wait.
             self._waited(tag, 1)
@@ -170,25 +155,18 @@ class _Row:
     """The counts of a node while the program is written."""
 
     busy: Mapping[str, int]
-    first_line: int = 0
-    lines: int = 0
     steps: int = 0
     read: int = 0
     written: int = 0
     wait_steps: int = 0
-    wait_lines: list[int] = field(default_factory=list)
-
-    def take_waits(self, writer: Writer) -> None:
-        """Count the waits that were written since the last call."""
-        self.wait_steps += writer.wait_steps
-        self.wait_lines += writer.wait_lines
-        writer.wait_steps, writer.wait_lines = 0, []
 
 
 class Listing:
-    """The program of some nodes while it is written: its text, and the counts of each node.
+    """The program of some nodes while it is written: its text, its runs, the counts of each node.
 
-    ``names`` are the nodes with their comments, ``busy`` the steps in which each uses a slot.
+    ``names`` are the nodes with their comments, ``busy`` the steps in which each uses a slot. A
+    comment introduces a node with its number before its first line. A comment with numbers stands
+    wherever lines of other nodes begin.
     """
 
     def __init__(
@@ -199,34 +177,21 @@ class Listing:
     ):
         self._names, self._writer = names, writer
         self._rows = [_Row(own) for own in busy]
-        self._spans: list[list[int]] = []
+        self._runs: list[Run] = []
+        self._named: set[int] = set()
         self._transfers: list[Transfer] = []
+        self._steps = writer.tracker.step
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are."""
-        return len(self._rows)
-
-    def begin(self, node: int) -> None:
-        """Write the comment before the first line of a node."""
-        self._rows[node].first_line = len(self._writer.lines)
-        self._rows[node].lines += 1
-        self._writer.lines.append(f"# {self._names[node][1]}")
-
-    def put(self, ready: Ready, owner: int) -> None:
-        """Write a line after the `nop`s and the `wait` that it needs; all count for ``owner``."""
-        writer, row = self._writer, self._rows[owner]
-        first, step = len(writer.lines), writer.tracker.step
+    def put(self, ready: Ready, owners: tuple[int, ...]) -> None:
+        """Write a line after the `nop`s and the `wait` that it needs; all count for the first."""
+        self._belongs_to(owners)
+        writer = self._writer
         writer.line(ready)
-        self._spent(owner)
-        row.lines += len(writer.lines) - first
-        row.steps += writer.tracker.step - step
-        if writer.wait_steps or writer.wait_lines:
-            row.take_waits(writer)
+        row = self._counted(owners[0])
         if isinstance(ready.line, Move):
             move = ready.line
             what = f"{move.source.memory} to {move.destination.memory}"
-            self._transfers.append(Transfer(owner, what, move.words, *writer.flight))
+            self._transfers.append(Transfer(owners[0], what, move.words, *writer.flight))
             dram = dram_operand(ready.line)
             if dram is not None and dram.value is not None:
                 # What an MV reads by addresses stands anywhere in its operand.
@@ -237,39 +202,43 @@ class Listing:
                 else:
                     row.written += words
 
-    def _spent(self, owner: int) -> None:
-        """Count for a node the cycles since the last line."""
-        now, spans = self._writer.cycles, self._spans
-        before = spans[-1][2] if spans else 0
-        if now == before:
+    def _belongs_to(self, owners: tuple[int, ...]) -> None:
+        """Begin a run if the next line belongs to other nodes, and say so in the text."""
+        if self._runs and self._runs[-1].nodes == owners:
             return
-        if spans and spans[-1][0] == owner:
-            spans[-1][2] = now
-        else:
-            spans.append([owner, before, now])
+        writer = self._writer
+        self._runs.append(Run(len(writer.lines), writer.cycles, owners))
+        new = [node for node in owners if node not in self._named]
+        self._introduce(new)
+        if new != list(owners) or len(new) > 1:
+            writer.lines.append(f"# {' + '.join(map(str, owners))}")
+
+    def _introduce(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            self._named.add(node)
+            self._writer.lines.append(f"# {node}: {self._names[node][1]}")
+
+    def _counted(self, owner: int) -> _Row:
+        """Count the steps and waits since the last call for a node."""
+        writer, row = self._writer, self._rows[owner]
+        row.steps += writer.tracker.step - self._steps
+        self._steps = writer.tracker.step
+        row.wait_steps += writer.wait_steps
+        writer.wait_steps = 0
+        return row
 
     def finish(self) -> Code:
         """Wait for all MVs, and return the program."""
-        writer = self._writer
-        step = writer.tracker.step
+        writer, last = self._writer, len(self._rows) - 1
+        if last >= 0 and writer.tracker.moves:
+            self._belongs_to((last,))
         for tag in list(writer.tracker.moves):
             writer.wait(tag)
-        if self._rows:
-            self._spent(len(self._rows) - 1)
-            self._rows[-1].steps += writer.tracker.step - step
-            self._rows[-1].take_waits(writer)
+        if last >= 0:
+            self._counted(last)
+        self._introduce(node for node in range(len(self._rows)) if node not in self._named)
         nodes = (
-            NodeCode(
-                node,
-                row.first_line,
-                row.lines,
-                row.steps,
-                row.read,
-                row.written,
-                dict(row.busy),
-                row.wait_steps,
-                tuple(row.wait_lines),
-            )
+            NodeCode(node, row.steps, row.read, row.written, dict(row.busy), row.wait_steps)
             for (node, _), row in zip(self._names, self._rows, strict=True)
         )
         return Code(
@@ -277,6 +246,6 @@ class Listing:
             tuple(writer.relocations),
             tuple(nodes),
             writer.cycles,
-            tuple(Span(*span) for span in self._spans),
+            tuple(self._runs),
             tuple(self._transfers),
         )

@@ -210,6 +210,12 @@ TABLE: dict[str, Kind] = {
         "run it on emu2:{found}, or compile the model again for {device}",
         {"path": "out", "found": "mini", "device": "mncore2"},
     ),
+    "P0504": Kind(
+        FileError,
+        "`{path}` does not say which node each line belongs to: an earlier version wrote it",
+        "compile the model again with this version",
+        {"path": "model.app"},
+    ),
     # P06: devices and calls
     "P0601": Kind(
         RunError,

@@ -230,8 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report_lost_output(problem)
     except PycompilerError as problem:
         return report_problem(problem)
-    except KeyboardInterrupt:
-        return interrupted()
+    except KeyboardInterrupt as problem:
+        return interrupted(problem)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from ..options import parse_options
 from ..pfvm.sizes import Sizes
 from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
+from ..report.progress import progress_bar
 from ..report.report import Report
 from ..runtime.device import find_device
 from ..runtime.places import with_places
@@ -85,8 +86,10 @@ class Partition:
 class _Compiler:
     """Compiles pieces, each once."""
 
-    def __init__(self, source: Source, target: Target, options: Mapping[str, Any] | None):
-        self.source, self.target = source, target
+    def __init__(
+        self, source: Source, target: Target, options: Mapping[str, Any] | None, whole: Report
+    ):
+        self.source, self.target, self._whole = source, target, whole
         self.options = {**(options or {}), "strict": True}
         self.parsed = parse_options(self.options)
         self._made: dict[tuple[int, ...], App | PycompilerError] = {}
@@ -96,8 +99,10 @@ class _Compiler:
         if numbers not in self._made:
             report = Report(self.target.name, self.options)
             model = self.source.part(numbers, "piece")
+            self._whole.progress(f"trial {len(self._made) + 1}, {len(numbers)} operators")
             try:
-                made = compile_cheapest(model, self.target, self.parsed, report)
+                with progress_bar(report, shown=False):
+                    made = compile_cheapest(model, self.target, self.parsed, report)
                 self._made[numbers] = made.app
             except PycompilerError as problem:
                 self._made[numbers] = problem
@@ -153,24 +158,26 @@ def partition(
     if found.machine is None:
         raise error("P0801", reason=f"{device} is the host itself")
     source = read_source(settled_model(model, sizes))
-    compiler = _Compiler(source, found.target, options)
-    asked = CompilerSupport(found.target) if support is None else support
-    units, reasons = _annotated(source, (*patterns, *PATTERNS), asked)
-    tried: dict[tuple[int, ...], PieceCost] = {}
-    while True:
-        pieces = pieces_of(units, reasons, source)
-        on_device = [piece for piece in pieces if piece.on_device]
-        refused = _refused(on_device, compiler) if simulate else {}
-        if refused:
-            reasons |= refused
-            continue
-        for piece in on_device:
-            seconds = compiler.seconds(piece.numbers, simulate)
-            tried[piece.numbers] = cost_of(source, piece.numbers, seconds, costs or Costs())
-        worst = max(on_device, key=lambda piece: tried[piece.numbers].share(), default=None)
-        if worst is None or tried[worst.numbers].share() <= threshold:
-            return Partition(source, units, reasons, pieces, tried, compiler)
-        reasons |= dict.fromkeys(worst.units, _dropped(tried[worst.numbers]))
+    report = Report(found.target.name, options or {})
+    with progress_bar(report, shown=True):
+        compiler = _Compiler(source, found.target, options, report)
+        asked = CompilerSupport(found.target) if support is None else support
+        units, reasons = _annotated(source, (*patterns, *PATTERNS), asked)
+        tried: dict[tuple[int, ...], PieceCost] = {}
+        while True:
+            pieces = pieces_of(units, reasons, source)
+            on_device = [piece for piece in pieces if piece.on_device]
+            refused = _refused(on_device, compiler) if simulate else {}
+            if refused:
+                reasons |= refused
+                continue
+            for piece in on_device:
+                seconds = compiler.seconds(piece.numbers, simulate)
+                tried[piece.numbers] = cost_of(source, piece.numbers, seconds, costs or Costs())
+            worst = max(on_device, key=lambda piece: tried[piece.numbers].share(), default=None)
+            if worst is None or tried[worst.numbers].share() <= threshold:
+                return Partition(source, units, reasons, pieces, tried, compiler)
+            reasons |= dict.fromkeys(worst.units, _dropped(tried[worst.numbers]))
 
 
 def _check_arguments(model: object, support: object, patterns: Sequence[object]) -> None:

@@ -12,8 +12,9 @@ from rich.table import Table
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
-from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
+from ..report.codegen_dir import REPORT, read_file
 from ..report.summary import cost_lines, percent, totals
+from ..runtime.app_file import app_of
 from ..runtime.device import find_device
 from .nodes import VIEWS, Group, View, changes, grouped, lines
 from .roofline import roofline
@@ -72,7 +73,7 @@ def profile(
 def _groups(folder: Path, facts: dict[str, Any], by: View) -> list[Group]:
     if by != "line":
         return grouped(facts["nodes"], by)
-    return lines(read_file(folder, MODEL_VSM).decode(), find_device(facts["device"]).target)
+    return lines(app_of(folder), find_device(facts["device"]).target)
 
 
 def _report(folder: Path) -> dict[str, Any]:
@@ -91,13 +92,15 @@ def _report(folder: Path) -> dict[str, Any]:
 
 
 def _table(groups: list[Group], cycles: int, by: View, top: int) -> Table:
-    table = Table(by, "nodes", "cycles", "share", "waits", "steps", "DRAM words",
-                  "multiply-adds", "slots")  # fmt: skip
-    for column in table.columns[1:-1]:
+    counts = "cycles", "share", "waits", "steps", "DRAM words", "multiply-adds", "slots"
+    first = (by, "node", "times") if by == "line" else (by, "nodes")
+    table = Table(*first, *counts)
+    for column in table.columns[len(first) - 1 : -1]:
         column.justify = "right"
     for group in groups[:top]:
         table.add_row(
             group.name,
+            *([" + ".join(group.owners)] if by == "line" else []),
             *(str(group.nodes), str(group.cycles), percent(group.cycles / cycles)),
             *(str(group.waits), str(group.steps), str(group.words), str(group.multiply_adds)),
             ", ".join(f"{slot} {percent(used)}" for slot, used in group.slots) or "-",

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from emu2.profiling import profile
 
+from ..app.make_app import programs_of
+from ..app.model import App
 from ..machine import Target
-from .programs import segments
 
 View = Literal["node", "operator", "source", "line"]
 VIEWS: tuple[View, ...] = ("node", "operator", "source", "line")
@@ -21,7 +22,8 @@ class Group:
     """Nodes that count together.
 
     ``cycles`` include ``waits``, the cycles of waiting for MVs. ``words`` are long words from and
-    to DRAM. ``busy`` has the steps in which a slot has an instruction.
+    to DRAM. ``busy`` has the steps in which a slot has an instruction. ``owners`` are the nodes of
+    a line.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Group:
     words: int = 0
     multiply_adds: int = 0
     busy: Counter[str] = field(default_factory=Counter)
+    owners: list[str] = field(default_factory=list)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a row of the report's ``nodes``."""
@@ -66,14 +69,18 @@ def grouped(rows: Iterable[Mapping[str, Any]], view: View) -> list[Group]:
     return sorted(groups.values(), key=lambda group: (-group.cycles, group.name))
 
 
-def lines(code: str, target: Target) -> list[Group]:
-    """Return the lines of ``model.vsm``, the most cycles first; MVs count their DRAM words."""
+def lines(app: App, target: Target) -> list[Group]:
+    """Return the lines of ``model.vsm``, the most cycles first; MVs count their DRAM words. P0504.
+
+    ``owners`` of a line are the report's names of its nodes. It counts for the first one.
+    """
     found = []
-    for first, text in segments(code):
-        program = target.assemble(text, "model.vsm")
+    for before, segment in programs_of(app, "model.app"):
+        program = target.assemble(segment.code, "model.app")
         for row in profile(program).rows["line"]:
             note = f"  # {row.note}" if row.note else ""
-            group = Group(f"{row.line + first - 1}: {row.text}{note}", row.count, row.steps)
+            group = Group(f"{row.line + before}: {row.text}{note}", row.count, row.steps)
+            group.owners = [owner.row for owner in segment.lines.of(row.line - 1)]
             group.cycles, group.waits = row.cycles + row.stalls, row.stalls
             group.words = row.dram
             group.busy.update({slot: row.steps for slot in row.slots if row.steps})

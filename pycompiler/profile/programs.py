@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import emu2
 from emu2.profiling import Slots
 from emu2.trace_events import Event, TraceReader
 
+from ..app.make_app import programs_of
+from ..app.model import App, DeviceSegment
 from ..machine import Target
 
 MOST_EVENTS = 200_000
-_SEGMENT = "# segment "
-_NODE = re.compile(r"# (\S+) (.+?): \((?=.*\) -> \()")
 
 
 @dataclass
 class Line:
-    """A line of the program. ``cycles`` are those of its steps, ``waits`` those that it waits."""
+    """A line of the program. ``cycles`` are those of its steps, ``waits`` those that it waits.
+
+    It is in the code of all of ``nodes``; its cycles count for the first one.
+    """
 
     number: int
     text: str
     slots: list[str]
+    nodes: list[str]
     start: int = 0
     cycles: int = 0
     waits: int = 0
@@ -43,85 +46,63 @@ class Program:
     """Lines by node (``nodes``), and events of the time line.
 
     An event has the number of its track, its start and its length in cycles, a text, and the name
-    of its node.
+    of its node. ``rows`` has the name under which the report counts a node.
     """
 
     nodes: dict[str, list[Line]] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
     tracks: list[Track] = field(default_factory=list)
     events: list[tuple[int, int, int, str, str]] = field(default_factory=list)
     cycles: int = 0
     problems: list[str] = field(default_factory=list)
 
 
-def read_program(code: str, target: Target) -> Program:
-    """Return the program in the text of ``model.vsm``.
+def read_program(app: App, target: Target) -> Program:
+    """Return the program of an app, with the lines of ``model.vsm``. P0504.
 
     Each segment is assembled alone: between two segments the host works, and counts no cycles.
     """
     found, slots = Program(), Slots(target.spec)
-    for first, text in segments(code):
-        lines: dict[int, tuple[str, Line]] = {}
-        node = ""
-        for number, line in enumerate(text.split("\n"), first):
-            begun = node_of(line)
-            if begun is not None:
-                node = begun
-            elif line and not line.startswith("#"):
-                own = Line(number, line, slots.of(line))
+    for before, segment in programs_of(app, "model.app"):
+        found.rows.update((owner.node, owner.row) for owner in segment.lines.owners)
+        lines: dict[int, Line] = {}
+        for number, text, nodes in owned_lines(segment):
+            own = Line(before + number, text, slots.of(text), nodes)
+            for node in nodes:
                 found.nodes.setdefault(node, []).append(own)
-                lines[number] = (node, own)
+            lines[number] = own
         try:
-            program = emu2.assemble(text, target.spec, filename="model.vsm")
+            program = emu2.assemble(segment.code, target.spec, filename="model.app")
         except emu2.Emu2Error as problem:
-            found.problems.append(f"model.vsm: {str(problem).splitlines()[0]}")
+            found.problems.append(f"model.app: {str(problem).splitlines()[0]}")
             continue
-        reader = _Reader(found, lines, first - 1)
+        reader = _Reader(found, lines)
         program.trace(reader)
         reader.close()
         found.cycles += program.report()["cycles"]
     return found
 
 
-def segments(code: str) -> Iterator[tuple[int, str]]:
-    """Yield each segment with the number of its first line, from 1."""
-    lines = code.split("\n")
-    starts = [k for k, line in enumerate(lines) if line.startswith(_SEGMENT)] or [0]
-    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
-        yield start + 1, "\n".join(lines[start:stop])
+def owned_lines(segment: DeviceSegment) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the lines of a segment that are no comments: number (from 1), text, nodes."""
+    table = segment.lines
+    for number, line in enumerate(segment.code.split("\n")):
+        if line and not line.startswith("#"):
+            yield number + 1, line, [owner.node for owner in table.of(number)]
 
 
-def node_of(line: str) -> str | None:
-    """Return the name of the node that a comment of the program announces; None for other lines."""
-    comment = _NODE.match(line)
-    if comment is None:
-        return None
-    try:
-        return str(json.loads(f'"{comment[2]}"'))
-    except ValueError:
-        return comment[2]
-
-
-def read_pieces(code: str) -> Iterator[tuple[str, str]]:
-    """Yield runs of consecutive lines of ``model.vsm`` that belong to one node, with its name."""
-    node, lines = "", list[str]()
-    for line in code.split("\n"):
-        begun = node_of(line)
-        if begun is not None and begun != node:
-            if lines:
-                yield node, "\n".join(lines)
-            node, lines = begun, []
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    if lines:
-        yield node, "\n".join(lines)
+def pieces(segment: DeviceSegment) -> Iterator[tuple[str, str]]:
+    """Yield runs of lines of a segment that count for one node, with its name."""
+    for node, own in groupby(owned_lines(segment), lambda line: line[2][0]):
+        yield node, "\n".join(text for _, text, _ in own)
 
 
 class _Reader(TraceReader):
     """Puts the events of a segment into a ``Program``."""
 
-    def __init__(self, found: Program, lines: Mapping[int, tuple[str, Line]], before: int):
+    def __init__(self, found: Program, lines: Mapping[int, Line]):
         super().__init__()
-        self._found, self._lines, self._before = found, lines, before
+        self._found, self._lines = found, lines
         self._numbers = {track: k for k, track in enumerate(found.tracks)}
         #: the event of the steps of the node that runs
         self._last: int | None = None
@@ -130,7 +111,8 @@ class _Reader(TraceReader):
         if event["ph"] != "X":
             return
         place = event["pid"], event["tid"]
-        node, own = self._lines.get(event["args"]["line"] + self._before, ("", None))
+        own = self._lines.get(event["args"]["line"])
+        node = "" if own is None else own.nodes[0]
         start, length = event["ts"], event["dur"]
         if process == "PE" and own is not None:
             if track == "waits":

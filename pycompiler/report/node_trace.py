@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..emit.line_table import spans
 from ..emit.segments import Segment
 from ..emit.writer import Code
 from ..graph.graph import Location, MNGraph, MNNode
@@ -33,35 +34,37 @@ def node_trace(graph: MNGraph, segments: Sequence[Segment], target: Target) -> s
 
     The host's track has a slice for each program, and a mark for each node on the host: the cycle
     model gives the host no time. The device's tracks have the nodes; merged nodes overlap, so there
-    are as many tracks as nodes run at once. MVs have tracks of their own. Counters show the long
-    words in use: of LM0 and LM1 in each PE, of DRAM in each group.
+    are as many tracks as nodes run at once. ``cycles`` of a slice are those that count for it. MVs
+    have tracks of their own. Counters show the long words in use: of LM0 and LM1 in each PE, of
+    DRAM in each group.
     """
     host: list[Event] = []
     nodes: list[Slice] = []
     moves: list[Slice] = []
-    spans: dict[str, tuple[int, int]] = {}
+    lives: dict[str, tuple[int, int]] = {}
     at = 0
     for number, segment in enumerate(segments):
         code = segment.code
         if code is None:
             for node in segment.nodes:
                 host.append(_mark(f"{node.op} {node.name}", at, _facts(node)))
-                spans[node.name] = (at, at)
+                lives[node.name] = (at, at)
             continue
         facts = {"segment": number, "cycles": code.cycles, "nodes": len(segment.nodes)}
         host.append(_slice(_HOST, 1, (at, at + code.cycles, f"program {number}", facts)))
-        for first, last, owner in _node_slices(code):
+        for first, last, owner, own in _node_slices(code):
             node = segment.nodes[owner]
-            nodes.append((at + first, at + last, f"{node.op} {node.name}", _facts(node)))
+            facts = {"cycles": own, **_facts(node)}
+            nodes.append((at + first, at + last, f"{node.op} {node.name}", facts))
         for move in code.transfers:
             node = segment.nodes[move.node]
             detail = {"node": node.name, "words": move.words}
             moves.append((at + move.start, at + move.end, move.what, detail))
         for name, (first, last) in _busy(segment, code).items():
-            spans[name] = (at + first, at + last)
+            lives[name] = (at + first, at + last)
         at += code.cycles
     events = [*_names(), *host, *_lanes(_DEVICE, "nodes", nodes), *_lanes(_MOVES, "MV", moves)]
-    events += _counters(graph, spans, at, target)
+    events += _counters(graph, lives, at, target)
     text = ",\n".join(json.dumps(event, ensure_ascii=False) for event in events)
     return f'{{"displayTimeUnit": "ns", "traceEvents": [\n{text}\n]}}\n'
 
@@ -71,24 +74,27 @@ def _facts(node: MNNode) -> dict[str, Any]:
     return {**facts, **({} if node.source is None else {"source": node.source})}
 
 
-def _node_slices(code: Code) -> Iterator[tuple[int, int, int]]:
-    """Yield the slices of the nodes of a program: first and last cycle, and the node's number."""
+def _node_slices(code: Code) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the slices of the nodes of a program.
+
+    A slice is first and last cycle, the node's number, and the cycles between that count for it.
+    """
     pause = code.cycles // _PAUSES
-    open_now: dict[int, tuple[int, int]] = {}
-    for span in code.spans:
-        first, last = open_now.get(span.node, (span.start, span.start))
+    open_now: dict[int, tuple[int, int, int]] = {}
+    for span in spans(code.runs, code.cycles):
+        first, last, own = open_now.get(span.node, (span.start, span.start, 0))
         if span.start - last > pause:
-            yield first, last, span.node
-            first = span.start
-        open_now[span.node] = first, span.stop
-    for node, (first, last) in open_now.items():
-        yield first, last, node
+            yield first, last, span.node, own
+            first, own = span.start, 0
+        open_now[span.node] = first, span.stop, own + span.stop - span.start
+    for node, (first, last, own) in open_now.items():
+        yield first, last, node, own
 
 
 def _busy(segment: Segment, code: Code) -> dict[str, tuple[int, int]]:
     """Return the first and the last cycle of each node, with its MVs."""
     found: dict[int, tuple[int, int]] = {}
-    pieces = [(span.node, span.start, span.stop) for span in code.spans]
+    pieces: list[tuple[int, int, int]] = list(spans(code.runs, code.cycles))
     pieces += [(move.node, move.start, min(move.end, code.cycles)) for move in code.transfers]
     for node, first, last in pieces:
         low, high = found.get(node, (first, last))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..emit.segments import Segment
+from ..emit.writer import Code
 from ..graph.graph import MNGraph
 from ..machine import Target
 from .cycle_shares import cycle_shares
@@ -56,7 +58,8 @@ def _node_rows(
     """
     assert segment.code is not None
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for node, found in zip(segment.nodes, segment.code.nodes, strict=True):
+    stood = _stalls(segment.code, stalls)
+    for at, (node, found) in enumerate(zip(segment.nodes, segment.code.nodes, strict=True)):
         out = graph.values[node.outputs[0]]
         name, output = node.name, out.name
         if node.slice is not None:
@@ -84,10 +87,9 @@ def _node_rows(
             },
         )
         row["slices"] += 1
-        stalled = sum(stalls.get(line + 1, 0) for line in found.wait_lines)
         row["steps"] += found.steps
-        row["cycles"] += found.steps * step_cycles + stalled
-        row["wait_cycles"] += found.wait_steps * step_cycles + stalled
+        row["cycles"] += found.steps * step_cycles + stood[at]
+        row["wait_cycles"] += found.wait_steps * step_cycles + stood[at]
         row["multiply_adds"] += multiply_adds(node, graph)
         row["operand_words"] += operand_words(node, graph)
         row["dram_words"]["read"] += found.dram_read
@@ -99,3 +101,12 @@ def _node_rows(
         share = max(busy.values(), default=0) / (row["steps"] or 1)
         row["utilisation"] = round(min(share, 1.0), 4)
     return list(rows.values())
+
+
+def _stalls(code: Code, stalls: Mapping[int, int]) -> Counter[int]:
+    """Return the cycles that lines of each node stand still; ``stalls`` has them by line."""
+    found: Counter[int] = Counter()
+    starts = [run.line for run in code.runs]
+    for line, cycles in stalls.items():
+        found[code.runs[bisect_right(starts, line - 1) - 1].nodes[0]] += cycles
+    return found

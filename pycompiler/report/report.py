@@ -60,6 +60,8 @@ class Report:
         #: What happened, in order: ``time`` (seconds since the start), ``event`` (`pass` or `note`)
         #: and its facts. The dict of a pass is its row in ``data["passes"]``.
         self.events: list[tuple[float, str, Mapping[str, Any]]] = []
+        #: The pass that runs, or how far it is.
+        self.place = "the beginning"
         self._start = time.perf_counter()
         self._ended = self._expected = 0
 
@@ -69,6 +71,7 @@ class Report:
 
     def progress(self, text: str) -> None:
         """Tell the listener how far the current pass is."""
+        self.place = text
         if self.listener is not None:
             self.listener(text, self._ended, max(self._expected, self._ended + 1))
 
@@ -89,6 +92,7 @@ class Report:
         row: dict[str, Any] = {"pass": name}
         self.data["passes"].append(row)
         self._happened("pass", row)
+        self.place = name
         if self.listener is not None:
             self.listener(name, self._ended, max(self._expected, self._ended + 1))
         start = time.perf_counter()
@@ -114,7 +118,8 @@ class Report:
         """Record why the compilation ended; an interrupt is no failure."""
         status = "interrupted" if isinstance(problem, KeyboardInterrupt) else "failed"
         self.data |= {"status": status, "bound": {}, "cycle_shares": {}}
-        row: dict[str, Any] = {"message": str(problem), "type": type(problem).__name__}
+        message = ", ".join((str(problem), *getattr(problem, "__notes__", ()))).strip(", ")
+        row: dict[str, Any] = {"message": message, "type": type(problem).__name__}
         if isinstance(problem, PycompilerError):
             row = {"code": problem.code, "message": problem.message, "help": problem.help}
             row["place"] = None if problem.place is None else str(problem.place)

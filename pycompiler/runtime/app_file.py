@@ -9,10 +9,16 @@ from ..app.reader import read_app
 from ..app.verify import verify_app
 from ..errors import PycompilerError, error
 from ..files import read_input
+from ..report.codegen_dir import MODEL_APP, read_file
 from .device import Board, find_device
 from .executable import DeviceFunction
 from .places import with_places
 from .registered_values import Registry
+
+
+def app_of(folder: Path) -> App:
+    """Return the app of a codegen_dir. P0004, P0501, P0502."""
+    return read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
 
 
 def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:

@@ -20,6 +20,12 @@ _EMULATOR = re.compile(r"emu2(?::(.+))?\Z")
 _DEFAULT_MACHINE = "mncore2"
 
 
+class NodeFinding(Finding):
+    """What a sanitized run of a function has found, and the node of the line; empty if unknown."""
+
+    node: str
+
+
 @dataclass(frozen=True)
 class Device:
     """A device for functions: ``machine`` names the emulated machine, None means the host."""
@@ -71,7 +77,7 @@ class Board:
         self.target = target
         self.lock = threading.RLock()
         #: Runs look for undefined values, and the findings are kept here; None: they do not.
-        self.findings: list[Finding] | None = None
+        self.findings: list[NodeFinding] | None = None
         self._machine: emu2.Machine | None = None
         self._free = 0
         #: Freed allocations: their first long words, by size. The garbage collector adds to it.

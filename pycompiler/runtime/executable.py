@@ -204,8 +204,8 @@ class DeviceFunction:
             else:
                 assert isinstance(segment, DeviceSegment)
                 with trace.span(f"segment {number}"):
-                    self._execute(step)
-                trace.device(f"segment {number}", step, segment.code)
+                    self._execute(step, segment)
+                trace.device(f"segment {number}", segment, step.spec.clock_mhz)
         outputs = self._outputs(values, bound)
         with trace.span("update registered values"):
             self._update(values, bound)
@@ -293,12 +293,14 @@ class DeviceFunction:
                 steps.append(self._sessions[number])
         return steps
 
-    def _execute(self, program: emu2.Program) -> None:
+    def _execute(self, program: emu2.Program, segment: DeviceSegment) -> None:
         start = time.perf_counter()
         try:
             report = self.board.machine.run(program, sanitize=self.board.findings is not None)
             if self.board.findings is not None:
-                self.board.findings += report.findings
+                self.board.findings += (
+                    {**one, "node": segment.lines.note(one["line"] - 1)} for one in report.findings
+                )
         except emu2.RunError as problem:
             raise error("P0604", reason=problem.message) from problem
         self.emulation_seconds += time.perf_counter() - start

@@ -31,5 +31,6 @@ def findings_text(board: Board) -> str:
     for found in board.findings or ():
         place = f"{found['file']}:{found['line']}"
         lines.append(f"{place}: warning[{found['code']}]: {found['message']}")
+        lines += [f"  node: {found['node']}"] if found["node"] else []
         lines.append(f"  help: {found['help']}")
     return "\n".join(lines)

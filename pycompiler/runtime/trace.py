@@ -5,20 +5,16 @@ Nothing is recorded unless a :class:`Recorder` is active. One recorder serves al
 
 from __future__ import annotations
 
-import io
-import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import emu2
-
+from ..app.model import DeviceSegment
 from ..report.perfetto import Slice
 
 _HOST, _DEVICE = "host", "device"
-_PE = "PE"  # the process that holds the steps and waits in a program's time line
 
 
 @dataclass
@@ -42,42 +38,19 @@ class Recorder:
         with self._lock:
             self.slices.append(Slice(track, name, start, max(start + 1, self.now())))
 
-    def device(self, name: str, program: emu2.Program, code: str) -> None:
-        """Add slices for a run of ``program`` (its text is ``code``) and for each of its nodes."""
-        cycle = 1000 / program.spec.clock_mhz
+    def device(self, name: str, segment: DeviceSegment, clock_mhz: int) -> None:
+        """Add slices for a run of ``segment`` and for its nodes, each as long as its lines run."""
+        cycle = 1000 / clock_mhz
         with self._lock:
             begin = self._device
-            facts = program.report()
-            self._device += int(facts["cycles"]) * cycle
-            numbers = {key: int(facts[key]) for key in ("steps", "cycles")}
+            self._device += segment.cycles * cycle
+            numbers = {"steps": segment.steps, "cycles": segment.cycles}
             whole = Slice(_DEVICE, name, round(begin), round(self._device), numbers)
             self.slices.append(whole)
-            for node, (first, last) in _nodes(program, code).items():
+            for owner, first, last in segment.lines.spans(segment.cycles):
                 start, stop = round(begin + first * cycle), round(begin + last * cycle)
-                self.slices.append(Slice(_DEVICE, node, start, stop, {"cycles": last - first}))
-
-
-def _nodes(program: emu2.Program, code: str) -> dict[str, tuple[int, int]]:
-    """Return the first and last cycle of each node, named by the comment before its lines."""
-    owner, owners = "", []
-    for number, line in enumerate(code.splitlines()):
-        if line.startswith("# "):
-            owner = f"{line[2:]} (line {number + 1})"
-        owners.append(owner)
-    written = io.StringIO()
-    program.trace(written)
-    events = json.loads(written.getvalue())["traceEvents"]
-    (steps,) = {
-        e["pid"] for e in events if e["name"] == "process_name" and e["args"]["name"] == _PE
-    }
-    spans: dict[str, tuple[int, int]] = {}
-    for event in events:
-        if event["pid"] == steps and event["ph"] == "X":
-            node = owners[event["args"]["line"] - 1]
-            first, last = spans.get(node, (event["ts"], 0))
-            end = event["ts"] + event["dur"]
-            spans[node] = (min(first, event["ts"]), max(last, end))
-    return spans
+                facts = {"cycles": last - first}
+                self.slices.append(Slice(_DEVICE, owner.note, start, stop, facts))
 
 
 _active: Recorder | None = None
@@ -104,7 +77,7 @@ def span(name: str) -> Iterator[None]:
         recorder.host(name, start)
 
 
-def device(name: str, program: emu2.Program, code: str) -> None:
-    """Record a run of ``program``, if a recorder is active."""
+def device(name: str, segment: DeviceSegment, clock_mhz: int) -> None:
+    """Record a run of ``segment``, if a recorder is active."""
     if _active is not None:
-        _active.device(name, program, code)
+        _active.device(name, segment, clock_mhz)

@@ -20,6 +20,8 @@ from ..pfvm.optimise import optimise
 from ..pfvm.random_numbers import with_random_numbers
 from ..pfvm.sizes import Sizes
 from ..report.codegen_dir import MODEL_ONNX
+from ..report.progress import progress_bar
+from ..report.report import Report
 from ..size_options import takes_sizes
 from .measure import rows
 from .picture import picture
@@ -80,9 +82,12 @@ def sweep(
     data = with_random_numbers(optimise(source)).SerializeToString()
     console = table_console()
     found: list[dict[str, Any]] = [{} for _ in grid]
-    with Workers(executor, jobs) as workers:
+    report = Report(machine, {})
+    report.progress(f"machine 0 of {len(grid)}")
+    with Workers(executor, jobs) as workers, progress_bar(report, shown=True):
         for number, row in rows(data, grid, options, workers):
             found[number] = row
+            report.progress(f"machine {sum(map(bool, found))} of {len(grid)}")
     console.print(_table(found, f"{model.name} on {machine}"))
     if table is not None:
         facts = {"model": str(model), "machine": machine, "rows": found}

@@ -101,7 +101,6 @@ class Piece(torch.nn.Module):
                 options=settings.compile,
                 cache_options=settings.cache,
                 training=False,
-                quiet=True,
             )
             self.reports.append(json.loads(read_file(folder, REPORT)))
         orders = [_order(node) for node in self._results]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -63,9 +63,21 @@ def try_options(model: bytes, machine: str, device: str, options: Options) -> Tr
 
 
 class Search:
-    """The search for the best options of one model; ``rows`` are what was tried, in order."""
+    """The search for the best options of one model; ``rows`` are what was tried, in order.
 
-    def __init__(self, model: bytes, machine: str, device: str, workers: Workers, seconds: float):
+    ``progress`` is told how far the search is.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        machine: str,
+        device: str,
+        workers: Workers,
+        seconds: float,
+        progress: Callable[[str], None] = lambda _: None,
+    ):
+        self._progress = progress
         self._facts = model, machine, device
         self._workers, self._seconds = workers, seconds
         self._began = time.monotonic()
@@ -122,6 +134,8 @@ class Search:
         tasks = [(*self._facts, one.options) for one in candidates]
         for number, found in self._workers.run(try_options, tasks, deadline):
             self._note(candidates[number], rows[number], found)
+            ended = sum(row["status"] != "not tried" for row in self.rows)
+            self._progress(f"tune: {ended} of {len(self.rows)} sets of options")
 
     def _note(self, candidate: Candidate, row: dict[str, Any], found: Any) -> None:
         if not isinstance(found, Tried):

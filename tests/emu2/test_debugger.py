@@ -274,6 +274,10 @@ def test_steps_by_line_step_and_region() -> None:
     assert caught.value.code == "D0002"
     with pytest.raises(emu2.EmulatorError):
         run.step("page")
+    found = [run.first_write(place, 0, 7) for place in ("lm0[0:4]", "lm0[3:8]", "dram[0:1]")]
+    assert found == [2, 2, 1]
+    assert run.first_write("lm0[4:5]", 3, 7) == 3
+    assert run.first_write("lm0[8:9]", 0, 7) is None
 
 
 def test_dump_lines_come_on_the_way_forwards_only() -> None:

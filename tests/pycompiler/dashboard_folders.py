@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 from compiling import model_of
 
+from pycompiler.app.model import App, DeviceSegment
+from pycompiler.app.writer import write_app
 from pycompiler.build import build
+from pycompiler.emit.line_table import LineTable, Owner, Run
 from pycompiler.errors import PycompilerError
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, Stage, TensorType
@@ -55,7 +58,7 @@ def write_large(folder: Path, count: int, *, whole: bool) -> None:
     layout = parse_layout("((10:3, 2_L1B:1), (3:1, 4_PE:1, 2_W:1); B@[MAB,L2B])")
     type = TensorType("float", (20, 24))
     blank = MNValue("x", type, MNDtype.FLOAT, Location.DRAM, layout, 32, addr=0)
-    values, nodes, rows, code = {"x": blank}, [], [], ["# segment 0"]
+    values, nodes, rows, code, runs = {"x": blank}, [], [], list[str](), []
     for k in range(count):
         before = f"v{k - 1}" if k else "x"
         more = (f"v{draw.randrange(max(0, k - 60), k - 1)}",) if k > 9 and k % 3 == 0 else ()
@@ -74,7 +77,7 @@ def write_large(folder: Path, count: int, *, whole: bool) -> None:
                 **{"busy_steps": {"mau": steps // 2}, "utilisation": 0.5, "source": None},
             }
         )
-        code.append(f"# {op} {node.name}: ({before}) -> (v{k})")
+        runs.append(Run(len(code), sum(row["cycles"] for row in rows[:-1]), (k,)))
         code += ["fvadd $lm0v $ln8v $lr0v"] * (steps - 2) + ["nop/2"]
     cycles = sum(row["cycles"] for row in rows)
     facts = {
@@ -90,4 +93,8 @@ def write_large(folder: Path, count: int, *, whole: bool) -> None:
         (folder / "l3ir.txt").write_text(print_graph(graph))
         (folder / "layout.address.txt").write_text(print_graph(graph))
         (folder / "layout.side.txt").write_text(print_graph(replace(graph, values=bare)))
-        (folder / "model.vsm").write_text("\n".join(code) + "\n")
+        table = LineTable(tuple(Owner(node.name, node.op) for node in nodes), tuple(runs))
+        text = "\n".join(code) + "\n"
+        segment = DeviceSegment((), (), text, (), cycles // 4, cycles, table)
+        app = App("tests", "mini", (), (), {}, {}, (segment,), 0)
+        (folder / "model.app").write_bytes(write_app(app))

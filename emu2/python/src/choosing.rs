@@ -39,23 +39,27 @@ impl PyChoiceSearch {
     /// do not fit.
     fn cheapest(
         &mut self,
+        py: Python<'_>,
         single: Vec<Bound<'_, PyAny>>,
         shared: Vec<Bound<'_, PyAny>>,
         start: Vec<usize>,
     ) -> PyResult<Vec<usize>> {
         self.take(single, shared)?;
-        self.search.cheapest(&start).map_err(refused)
+        let search = &mut self.search;
+        py.detach(|| search.cheapest(&start)).map_err(refused)
     }
 
     /// Returns the cheapest choice if the variables that are held keep their choice of `start`; for arguments see `cheapest`.
     fn eliminated(
         &mut self,
+        py: Python<'_>,
         single: Vec<Bound<'_, PyAny>>,
         shared: Vec<Bound<'_, PyAny>>,
         start: Vec<usize>,
     ) -> PyResult<Vec<usize>> {
         self.take(single, shared)?;
-        self.search.eliminated(&start).map_err(refused)
+        let search = &mut self.search;
+        py.detach(|| search.eliminated(&start)).map_err(refused)
     }
 }
 

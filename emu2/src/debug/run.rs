@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::exec::RunError;
 use crate::machine::{Owner, PathRows};
 use crate::spec::{LevelName, Unit as AddressUnit};
+use std::ops::Range;
 
 /// Statements that are looked at together for a breakpoint.
 const WINDOW: usize = 2048;
@@ -210,6 +211,21 @@ impl Session {
                 found
             }
         }
+    }
+
+    /// The first statement of `range` that may write a word of `place`, by its number.
+    pub fn first_write(&mut self, place: &PlaceSet, range: Range<usize>) -> Option<usize> {
+        let mut at = range.start;
+        while at < range.end.min(self.len()) {
+            let (stretch, end) = self.statements.stretch(at);
+            let end = end.min(range.end);
+            let mut items = (at..end).zip(stretch.part(at..end));
+            if let Some((found, _)) = items.find(|(at, item)| self.touches(*at, item, place)) {
+                return Some(found);
+            }
+            at = end;
+        }
+        None
     }
 
     /// Runs the statement here alone, and returns the breakpoints that stop after it.

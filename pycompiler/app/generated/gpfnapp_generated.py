@@ -799,6 +799,117 @@ class RelocationT(object):
         return relocation
 
 
+class Owner(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = Owner()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsOwner(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def OwnerBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x47\x50\x46\x4E", size_prefixed=size_prefixed)
+
+    # Owner
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # Owner
+    def Node(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.String(o + self._tab.Pos)
+        return None
+
+    # Owner
+    def Op(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.String(o + self._tab.Pos)
+        return None
+
+    # Owner
+    def Source(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.String(o + self._tab.Pos)
+        return None
+
+    # Owner
+    def Origin(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.String(o + self._tab.Pos)
+        return None
+
+def OwnerStart(builder): builder.StartObject(4)
+def OwnerAddNode(builder, node): builder.PrependUOffsetTRelativeSlot(0, flatbuffers.number_types.UOffsetTFlags.py_type(node), 0)
+def OwnerAddOp(builder, op): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(op), 0)
+def OwnerAddSource(builder, source): builder.PrependUOffsetTRelativeSlot(2, flatbuffers.number_types.UOffsetTFlags.py_type(source), 0)
+def OwnerAddOrigin(builder, origin): builder.PrependUOffsetTRelativeSlot(3, flatbuffers.number_types.UOffsetTFlags.py_type(origin), 0)
+def OwnerEnd(builder): return builder.EndObject()
+
+
+class OwnerT(object):
+
+    # OwnerT
+    def __init__(self):
+        self.node = None  # type: str
+        self.op = None  # type: str
+        self.source = None  # type: str
+        self.origin = None  # type: str
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        owner = Owner()
+        owner.Init(buf, pos)
+        return cls.InitFromObj(owner)
+
+    @classmethod
+    def InitFromObj(cls, owner):
+        x = OwnerT()
+        x._UnPack(owner)
+        return x
+
+    # OwnerT
+    def _UnPack(self, owner):
+        if owner is None:
+            return
+        self.node = owner.Node()
+        self.op = owner.Op()
+        self.source = owner.Source()
+        self.origin = owner.Origin()
+
+    # OwnerT
+    def Pack(self, builder):
+        if self.node is not None:
+            node = builder.CreateString(self.node)
+        if self.op is not None:
+            op = builder.CreateString(self.op)
+        if self.source is not None:
+            source = builder.CreateString(self.source)
+        if self.origin is not None:
+            origin = builder.CreateString(self.origin)
+        OwnerStart(builder)
+        if self.node is not None:
+            OwnerAddNode(builder, node)
+        if self.op is not None:
+            OwnerAddOp(builder, op)
+        if self.source is not None:
+            OwnerAddSource(builder, source)
+        if self.origin is not None:
+            OwnerAddOrigin(builder, origin)
+        owner = OwnerEnd(builder)
+        return owner
+
+
 class Segment(object):
     __slots__ = ['_tab']
 
@@ -940,7 +1051,58 @@ class Segment(object):
         o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
         return o == 0
 
-def SegmentStart(builder): builder.StartObject(8)
+    # Segment
+    def Owners(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        if o != 0:
+            x = self._tab.Vector(o)
+            x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
+            x = self._tab.Indirect(x)
+            obj = Owner()
+            obj.Init(self._tab.Bytes, x)
+            return obj
+        return None
+
+    # Segment
+    def OwnersLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Segment
+    def OwnersIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        return o == 0
+
+    # Segment
+    def Runs(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 4))
+        return 0
+
+    # Segment
+    def RunsAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Uint32Flags, o)
+        return 0
+
+    # Segment
+    def RunsLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Segment
+    def RunsIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        return o == 0
+
+def SegmentStart(builder): builder.StartObject(10)
 def SegmentAddKind(builder, kind): builder.PrependInt8Slot(0, kind, 0)
 def SegmentAddInputs(builder, inputs): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(inputs), 0)
 def SegmentStartInputsVector(builder, numElems): return builder.StartVector(4, numElems, 4)
@@ -953,6 +1115,10 @@ def SegmentAddSteps(builder, steps): builder.PrependUint64Slot(5, steps, 0)
 def SegmentAddCycles(builder, cycles): builder.PrependUint64Slot(6, cycles, 0)
 def SegmentAddModel(builder, model): builder.PrependUOffsetTRelativeSlot(7, flatbuffers.number_types.UOffsetTFlags.py_type(model), 0)
 def SegmentStartModelVector(builder, numElems): return builder.StartVector(1, numElems, 1)
+def SegmentAddOwners(builder, owners): builder.PrependUOffsetTRelativeSlot(8, flatbuffers.number_types.UOffsetTFlags.py_type(owners), 0)
+def SegmentStartOwnersVector(builder, numElems): return builder.StartVector(4, numElems, 4)
+def SegmentAddRuns(builder, runs): builder.PrependUOffsetTRelativeSlot(9, flatbuffers.number_types.UOffsetTFlags.py_type(runs), 0)
+def SegmentStartRunsVector(builder, numElems): return builder.StartVector(4, numElems, 4)
 def SegmentEnd(builder): return builder.EndObject()
 
 try:
@@ -972,6 +1138,8 @@ class SegmentT(object):
         self.steps = 0  # type: int
         self.cycles = 0  # type: int
         self.model = None  # type: List[int]
+        self.owners = None  # type: List[OwnerT]
+        self.runs = None  # type: List[int]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -1016,6 +1184,21 @@ class SegmentT(object):
                     self.model.append(segment.Model(i))
             else:
                 self.model = segment.ModelAsNumpy()
+        if not segment.OwnersIsNone():
+            self.owners = []
+            for i in range(segment.OwnersLength()):
+                if segment.Owners(i) is None:
+                    self.owners.append(None)
+                else:
+                    owner_ = OwnerT.InitFromObj(segment.Owners(i))
+                    self.owners.append(owner_)
+        if not segment.RunsIsNone():
+            if np is None:
+                self.runs = []
+                for i in range(segment.RunsLength()):
+                    self.runs.append(segment.Runs(i))
+            else:
+                self.runs = segment.RunsAsNumpy()
 
     # SegmentT
     def Pack(self, builder):
@@ -1053,6 +1236,22 @@ class SegmentT(object):
                 for i in reversed(range(len(self.model))):
                     builder.PrependUint8(self.model[i])
                 model = builder.EndVector()
+        if self.owners is not None:
+            ownerslist = []
+            for i in range(len(self.owners)):
+                ownerslist.append(self.owners[i].Pack(builder))
+            SegmentStartOwnersVector(builder, len(self.owners))
+            for i in reversed(range(len(self.owners))):
+                builder.PrependUOffsetTRelative(ownerslist[i])
+            owners = builder.EndVector()
+        if self.runs is not None:
+            if np is not None and type(self.runs) is np.ndarray:
+                runs = builder.CreateNumpyVector(self.runs)
+            else:
+                SegmentStartRunsVector(builder, len(self.runs))
+                for i in reversed(range(len(self.runs))):
+                    builder.PrependUint32(self.runs[i])
+                runs = builder.EndVector()
         SegmentStart(builder)
         SegmentAddKind(builder, self.kind)
         if self.inputs is not None:
@@ -1067,6 +1266,10 @@ class SegmentT(object):
         SegmentAddCycles(builder, self.cycles)
         if self.model is not None:
             SegmentAddModel(builder, model)
+        if self.owners is not None:
+            SegmentAddOwners(builder, owners)
+        if self.runs is not None:
+            SegmentAddRuns(builder, runs)
         segment = SegmentEnd(builder)
         return segment
 

@@ -22,6 +22,7 @@ from pycompiler.app import App, AppValue, DeviceSegment, HostSegment, Port, read
 from pycompiler.app.dump import dump_app
 from pycompiler.app.generated import gpfnapp_generated
 from pycompiler.app.verify import verify_app
+from pycompiler.emit.line_table import LineTable, Owner, Run
 from pycompiler.emit.relocation import Relocation
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
@@ -36,6 +37,17 @@ arrays = st.sampled_from(
     ]
 )
 ELEMS = {"float32": "float", "int64": "int64", "bool": "bool", "float64": "double"}
+
+
+@st.composite
+def line_tables(draw: st.DrawFn) -> LineTable:
+    owners = draw(st.lists(st.builds(Owner, text, text, st.none() | text, st.none() | text)))
+    runs, line, cycle = list[Run](), 0, 0
+    for _ in range(draw(st.integers(0, 4)) if owners else 0):
+        nodes = draw(st.lists(st.integers(0, len(owners) - 1), min_size=1, unique=True))
+        runs.append(Run(line, cycle, tuple(nodes)))
+        line, cycle = line + draw(st.integers(1, 99)), cycle + draw(st.integers(0, 1 << 31))
+    return LineTable(tuple(owners), tuple(runs))
 
 
 @st.composite
@@ -54,7 +66,7 @@ def apps(draw: st.DrawFn) -> App:
     some = st.lists(text, max_size=2).map(tuple)
     count = st.integers(0, 1 << 30)
     places = st.lists(st.builds(Relocation, count, text, count), max_size=3).map(tuple)
-    device = st.builds(DeviceSegment, some, some, text, places, count, count)
+    device = st.builds(DeviceSegment, some, some, text, places, count, count, line_tables())
     host = st.builds(HostSegment, some, some, st.binary(max_size=20))
     segments = draw(st.lists(st.one_of(device, host), max_size=3).map(tuple))
     registered = tuple(Port(draw(text), name) for name in constants if draw(st.booleans()))

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from dashboard_folders import EVIL, write_folders
 
 from emu2.profiling import Slots
+from pycompiler.app.writer import write_app
 from pycompiler.dashboard.collect import Sources, find, read_compile
 from pycompiler.dashboard.details import place_nodes
 from pycompiler.dashboard.drawing import draw
@@ -106,11 +107,15 @@ def test_damaged_graphs_and_programs_leave_the_rest(folders: Path, tmp_path: Pat
     folder.mkdir()
     for name in ("report.json", "l3ir.txt"):
         (folder / name).write_bytes((folders / "one" / name).read_bytes())
-    (folder / "model.vsm").write_text("fly $lm0\n")
+    app = read_compile(folders / "one", "one").app
+    assert app is not None
+    (segment,) = app.segments
+    broken = replace(app, segments=(replace(segment, code="fly $lm0\n"),))
+    (folder / "model.app").write_bytes(write_app(broken))
     arguments = ["dashboard", str(folder), "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(commands, arguments)
     assert done.exit_code == 0, done.exception
-    assert "model.vsm: error[A" in done.stderr
+    assert "model.app: error[A" in done.stderr
     assert "graph" in data(tmp_path / "out", "index")[0]["parts"]
     (folder / "l3ir.txt").write_text("graph\n")
     done = CliRunner().invoke(commands, arguments)
@@ -134,6 +139,7 @@ def test_figures_are_those_of_the_report(folders: Path, site: Path) -> None:
 def test_code_of_all_nodes_is_the_program(folders: Path, site: Path) -> None:
     text = (folders / "one" / "model.vsm").read_text().split("\n")
     lines = [line for node in data(site, "2/nodes-0") for line in node["code"]]
+    assert any(line[6] for line in lines)  # nodes share lines
     assert {line[0]: line[1] for line in lines} == {
         k: line for k, line in enumerate(text, 1) if line and not line.startswith("#")
     }
@@ -186,9 +192,9 @@ def test_slots_are_those_that_the_assembler_counts() -> None:
 
 def test_events_add_up_to_the_cycles(folders: Path) -> None:
     found = read_compile(folders / "other", "other")
-    assert found.code is not None
+    assert found.app is not None
     assert found.target is not None
-    program = read_program(found.code, found.target)
+    program = read_program(found.app, found.target)
     assert program.cycles == found.report["cycles"]
     own = {track.name: k for k, track in enumerate(program.tracks)}
     steps = sum(e[2] for e in program.events if e[0] == own["PE: steps"])

@@ -20,6 +20,7 @@ from emu2.errors import EmulatorError
 from pycompiler.app.reader import read_app
 from pycompiler.debug.model import open_model
 from pycompiler.errors import PycompilerError
+from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
 from pycompiler.mlsdk import Context, MNDevice
 from pycompiler.report.codegen_dir import MODEL_APP, read_file
@@ -63,7 +64,7 @@ def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Pat
         for index in itertools.product(*map(range, tensor.shape)):
             np.testing.assert_allclose(element(session, name, index), tensor[index], rtol=1e-5)
     # The product is in LM when its consumer begins.
-    relu = next(line for line in session.lines if line.startswith("# Relu"))
+    relu = next(line for line in session.lines if ": Relu" in line)
     session.run.add(f"line {session.lines.index(relu) + 1}")
     session.run.run()
     value = relu.partition("(")[2].partition(")")[0]
@@ -80,6 +81,44 @@ def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Pat
         assert caught.value.code == "D0001"
     assert Commands(session).do("watch value out [0, 0]").startswith("value out [0, 0] = ")
     whole(session, "out", out.numpy())
+
+
+@pytest.mark.parametrize("emit", ["concat", "l1merge"])
+def test_a_value_is_shown_while_its_words_hold_it(emit: str, tmp_path: Path) -> None:
+    """At any line a value is the same as at any other, or a reason says why it is not there."""
+    rng = random.Random(f"{emit}7")
+    inputs = {"x": torch.randn(6, 8), "w": torch.randn(8, 8)}
+    Context(MNDevice("emu2:mini")).compile(
+        lambda i: {"y": torch.softmax(torch.relu(i["x"] @ i["w"]) @ i["w"], 1) + i["x"]},
+        inputs,
+        str(tmp_path / "out"),
+        options={"emit": emit},
+    )
+    session = opened(tmp_path / "out", inputs)
+    graph = parse_graph((tmp_path / "out" / "l3ir.txt").read_text())
+    names = [name for name, value in graph.values.items() if value.addr is not None]
+    places = [0, *sorted(rng.sample(range(session.run.statements), 25)), session.run.statements]
+    found: dict[str, str] = {}
+    reasons: dict[str, list[str]] = {name: [] for name in names}
+    for place in [*places, *reversed(places)]:
+        session.run.go(place)
+        for name in names:
+            session.watches = [f"value {name}"]
+            ((_, text),) = session.watched()
+            if text.startswith(f"`{name}`: "):
+                reasons[name].append(text.split()[1])
+            else:
+                assert found.setdefault(name, text) == text, (name, place)
+    made = {out for node in graph.nodes for out in node.outputs}
+    with pytest.raises(EmulatorError) as caught:
+        session.evaluate("value y")
+    assert caught.value.code == "D0007"
+    for name, own in reasons.items():
+        # Back at the start it is not computed again, and what is made is not there at first.
+        assert own[:1] == own[-1:] == (["not"] if name in made else [])
+    assert {"not", "its"} == {reason for own in reasons.values() for reason in own}
+    assert {"x", "w", "y"} <= set(found)
+    assert len(found) > len(names) * 3 // 4
 
 
 def whole(session: Session, name: str, wanted: np.ndarray) -> None:
@@ -113,7 +152,7 @@ def test_an_editor_sees_the_line_of_the_model_and_tensors(tmp_path: Path) -> Non
     requests = Requests(lambda _: session)
     requests.answer("launch", {})
     session.run.go(session.run.at_line(next(
-        number for number, line in enumerate(session.lines, 1) if line.startswith("# Relu")
+        number for number, line in enumerate(session.lines, 1) if ": Relu" in line
     )))  # fmt: skip
     (here, model) = requests.answer("stackTrace", {})[0]["stackFrames"]
     assert here["name"].startswith("Relu node_relu")

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from compiling import context, model_of
 from torch import nn
 
+from pycompiler.app.make_app import programs_of
 from pycompiler.app.model import App
 from pycompiler.app.reader import read_app
 from pycompiler.build import build, load_function
@@ -27,7 +28,7 @@ from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
 from pycompiler.mlsdk import MNCoreSGD
 from pycompiler.model_commands import commands
-from pycompiler.profile.programs import node_of, read_pieces
+from pycompiler.profile.programs import pieces
 from pycompiler.runtime.device import Board
 
 MATRIX = np.linspace(-1, 1, 24 * 10, dtype=np.float32).reshape(24, 10)
@@ -161,8 +162,7 @@ def test_pieces_compute_what_the_function_does(inference: Path) -> None:
     target = load_target("mini")
     wanted = load_function(inference, Board(target)).run({"x": x})["y"].values()
     _, app = listed(inference)
-    code = (inference / "model.vsm").read_text()
-    bench = Bench(inference, app, code, Board(target), {"x": x})
+    bench = Bench(inference, app, Board(target), {"x": x})
     seconds = bench.run(3)
     place = bench.function.place("y", output=True)
     assert place is not None
@@ -174,26 +174,12 @@ def test_pieces_compute_what_the_function_does(inference: Path) -> None:
 
 def test_pieces_are_the_program(inference: Path) -> None:
     code = (inference / "model.vsm").read_text()
-    pieces = list(read_pieces(code))
+    _, app = listed(inference)
+    found = [piece for _, segment in programs_of(app, "model.app") for piece in pieces(segment)]
     lines = [line for line in code.split("\n") if line and not line.startswith("#")]
-    assert "\n".join(text for _, text in pieces).split("\n") == lines
-    for (one, _), (other, _) in pairwise(pieces):
+    assert "\n".join(text for _, text in found).split("\n") == lines
+    for (one, _), (other, _) in pairwise(found):
         assert one != other
-
-
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("# Relu node_relu: (x) -> (y)", "node_relu"),
-        ("# Relu a name: (x): () -> (y)", "a name"),
-        ('# Relu a \\"b\\" \\u00e4: (x) -> (y)', 'a "b" ä'),
-        ("# segment 0", None),
-        ("nop # Relu a: (x) -> (y)", None),
-        ("# Relu a: nothing", None),
-    ],
-)
-def test_comments_name_nodes(line: str, name: str | None) -> None:
-    assert node_of(line) == name
 
 
 def test_times_are_sorted_and_their_shares_add_up() -> None:
