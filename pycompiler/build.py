@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
-from .errors import PycompilerError, SourceLocation, error, internal
+from .errors import HostFallbackWarning, PycompilerError, SourceLocation, error, internal
 from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
@@ -53,7 +53,7 @@ from .runtime.registered_values import Registry
 from .simulation.store import Outcomes
 from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
-from .warn import warn_of_fallback, warn_of_options, warn_of_shapes, warn_of_specs
+from .warn import folded_warnings, warn_of_fallback, warn_of_options, warn_of_shapes, warn_of_specs
 
 _KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
 
@@ -91,7 +91,7 @@ def build(
     report.expect(2 + (cache is not None))
     report.after = _kept_at_times(folder, report)
     try:
-        with progress_bar(report, shown=progress):
+        with progress_bar(report, shown=progress), folded_warnings((HostFallbackWarning,)):
             function = _build(
                 make_model,
                 board,

@@ -6,7 +6,8 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,32 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 #: Bounds of the warning about the host: kinds of operators, characters of a kind, reason and place.
 _KINDS, _OPERATOR, _REASON, _PLACE = 8, 60, 160, 120
+
+
+@contextmanager
+def folded_warnings(latest: tuple[type[Warning], ...] = ()) -> Iterator[None]:
+    """Show each warning of the body once, at its end, with a count; of ``latest`` kinds the last.
+
+    Filters act when a warning comes: one that is an error is raised there.
+    """
+    show = warnings.showwarning
+    found: dict[tuple[type[Warning], str], tuple[int, tuple[Any, ...]]] = {}
+
+    def keep(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        key = category, "" if category in latest else str(message)
+        count, _ = found.get(key, (0, ()))
+        found[key] = count + 1, (message, category, *place, *more.values())
+
+    warnings.showwarning = keep
+    try:
+        yield
+    finally:
+        if warnings.showwarning is keep:
+            warnings.showwarning = show
+        for (category, text), (count, (message, _, *place)) in found.items():
+            if text and count > 1:
+                message = Warning(f"{text} ({count} times)")
+            show(message, category, *place)
 
 
 def warn_of_options(report: Report, ineffective: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from ..report.progress import progress_bar
 from ..report.report import Report
 from ..runtime.device import find_device
 from ..runtime.places import with_places
+from ..warn import folded_warnings
 from .costs import Costs, PieceCost, cost_of
 from .functions import model_of_functions
 from .linked_app import linked_app
@@ -159,7 +160,7 @@ def partition(
         raise error("P0801", reason=f"{device} is the host itself")
     source = read_source(settled_model(model, sizes))
     report = Report(found.target.name, options or {})
-    with progress_bar(report, shown=True):
+    with progress_bar(report, shown=True), folded_warnings():
         compiler = _Compiler(source, found.target, options, report)
         asked = CompilerSupport(found.target) if support is None else support
         units, reasons = _annotated(source, (*patterns, *PATTERNS), asked)

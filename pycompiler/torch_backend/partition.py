@@ -22,6 +22,7 @@ from ..frontend.export import export
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.dtypes import device_dtype
 from ..layers.operators import LAYERS
+from ..warn import folded_warnings
 from .piece import Piece, Value, sample_of, size_of
 from .settings import Settings
 
@@ -57,8 +58,14 @@ def partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
     """Cut ``graph`` into pieces that compile, and the rest; ``graph`` itself may change.
 
     Every piece is compiled here, for the shapes of the trace. If one does not compile, the
-    operators that torch cannot express in ONNX stay in torch, or else the whole piece.
+    operators that torch cannot express in ONNX stay in torch, or else the whole piece. Warnings
+    that several pieces give are shown once.
     """
+    with folded_warnings():
+        return _partitioned(graph, settings)
+
+
+def _partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
     kept: dict[str, str] = {}
     pieces: dict[tuple[str, ...], Piece] = {}
     while True:
