@@ -57,7 +57,7 @@ class Shelf:
         self._addresses, self._target, self._ports = addresses, target, ports
         # Keys are identities. The lines are kept so that no other object gets the same identity.
         self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
-        self._made: dict[tuple[int, tuple[int | None, ...], Shift], Lines] = {}
+        self._made: dict[tuple[int, bool, tuple[int | None, ...], Shift], Lines] = {}
 
     def of(self, fragment: Fragment, shift: Shift = ()) -> Lines:
         """Return the lines of ``fragment`` in the order of issue, with the names of its values.
@@ -71,12 +71,12 @@ class Shelf:
         # The address of a value in DRAM stands only in MVs, or in literals.
         free = in_dram - {one.value for line in lines for one in literals(line)}
         places = tuple(self._addresses.get(n) for o, n in names.items() if o not in free)
-        key = id(lines), places, shift
+        key = id(lines), fragment.packed, places, shift
         kept = self._made.get(key)
         if kept is None:
             if shift:
                 # Other addresses change nothing of how instructions are packed.
-                packed = self._made.get((id(lines), places, ())) or self._ready(fragment)
+                packed = self._made.get((*key[:3], ())) or self._ready(fragment)
                 plain = tuple(ready.line for ready in packed.lines)
                 fragment = replace(fragment, lines=plain, packed=True)
             kept = self._made[key] = self._ready(fragment, shift)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from random_lines import Lines, final
 
 import emu2
+from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.fragment import (
     Fragment,
@@ -67,3 +68,22 @@ def test_each_lm_has_a_port_of_its_own() -> None:
     code = concatenate([("n", "n", Fragment((read(0), read(4), read(8), write)))], {}, target)
     assert [line.count(";") for line in code.lines[1:]] == [1, 0, 0]
     emu2.assemble(code.text, target.spec, policy="strict")
+
+
+def test_a_shelf_keeps_lines_apart_that_must_not_be_packed() -> None:
+    target = load_target("mini")
+    places = [tuple(range(first, first + target.cycles)) for first in (0, 16)]
+    lines = tuple(
+        Step((Instruction(slot, name, (PeOperand(memory, at),), (PeOperand(result, at),)),))
+        for slot, name, memory, result, at in (
+            ("alu", "linc", "lm0", "grf0", places[0]),
+            ("mau", "fvpassa", "lm1", "grf1", places[1]),
+        )
+    )
+    fragment = Fragment(lines, names={"v0": "x"})
+    shelf = Shelf({}, target, ports=True)
+    for packed in (False, True):
+        alone = Shelf({}, target, ports=True).of(replace(fragment, packed=packed))
+        found = shelf.of(replace(fragment, packed=packed))
+        assert [one.text for one in found.lines] == [one.text for one in alone.lines]
+        assert len(found.lines) == 1 + packed
