@@ -42,11 +42,14 @@ strict_option = click.option("--strict", is_flag=True, help="Make every hazard a
 _LATER = {
     "app": ("emu2.app_cli", "app_commands"),
     "bench": ("emu2.bench.command", "bench"),
+    "cc": ("emu2.sdk.command", "cc"),
     "conformance": ("emu2.conformance_cli", "conformance"),
     "dap": ("emu2.debug.command", "dap"),
     "debug": ("emu2.debug.command", "debug"),
+    "link": ("emu2.link.command", "link"),
     "lsp": ("emu2.lsp.command", "lsp"),
     "profile": ("emu2.profile_cli", "profile_command"),
+    "sdk": ("emu2.sdk.command", "sdk"),
 }
 
 

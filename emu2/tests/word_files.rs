@@ -8,7 +8,7 @@ mod support;
 use emu2::asm::{assemble_bytes, records, Policy, Record};
 use emu2::error::Code;
 use emu2::spec::Spec;
-use emu2::word::{encode, pack, read, unpack, Form, Options, MAGIC};
+use emu2::word::{encode, pack, read, unpack, Form, Options, BLOCK, MAGIC};
 use std::collections::HashSet;
 use std::sync::Arc;
 use support::expect::check;
@@ -93,14 +93,39 @@ fn containers() {
     let packed = pack(&program).unwrap();
     assert_eq!(unpack(&packed).unwrap(), "ladd $lm0v $ln0v $lr0v\nnop\n");
     let mut table: Vec<(Vec<u8>, &str)> = (0..packed.len()).map(|n| (packed[..n].to_vec(), "")).collect();
-    table.push(([packed.clone(), vec![0]].concat(), "text"));
-    table.push(([&MAGIC[..], &[2, 0, 0, 0], &packed[12..]].concat(), "version 2"));
-    let mut broken = packed.clone();
-    *broken.last_mut().unwrap() = 0xff;
-    table.push((broken, "UTF-8"));
+    table.push(([packed.clone(), vec![0]].concat(), "blocks"));
+    table.push(([&MAGIC[..], &[3, 0, 0, 0], &packed[12..]].concat(), "version 3"));
+    let changed = |place: usize, byte: u8| {
+        let mut changed = packed.clone();
+        changed[place] = byte;
+        changed
+    };
+    table.push((changed(16, 0xff), "UTF-8"));
+    table.push((changed(13, 0xff), "bytes of text"));
+    table.push((changed(12, 3), "bytes of text"));
     for (bytes, reason) in table {
         let error = unpack(&bytes).unwrap_err();
         assert_eq!(error.code(), Code::BadContainer);
         assert!(error.0.message.contains(reason), "{error}");
     }
+}
+
+/// The tags of a program lie in its blocks, where tools look for those of real instructions.
+#[test]
+fn containers_show_tags() {
+    let spec = Arc::new(Spec::load("mncore2").unwrap());
+    let source = "nop; wait i10\n".to_string() + &"mvp/n64i3f $p0@0 $lc0@0.0\nnop; wait i3f\n".repeat(5);
+    let program = assemble_bytes(source.as_bytes(), "tags.vsm", &spec, Policy::Run).unwrap();
+    let packed = pack(&program).unwrap();
+    assert_eq!(packed.len() % BLOCK, 0);
+    let bits = |block: &[u8], first: usize, count: usize| -> u32 {
+        (0..count).map(|k| u32::from(block[(first + k) / 8] >> ((first + k) % 8) & 1) << k).sum()
+    };
+    let (mut waits, mut mvs) = (Vec::new(), Vec::new());
+    for block in packed.chunks_exact(BLOCK) {
+        assert_eq!(bits(block, 1022, 2), 1);
+        waits.extend([292, 596, 900].map(|first| bits(block, first, 8)).into_iter().filter(|tag| *tag != 0));
+        mvs.extend(Some(bits(block, 935, 8)).filter(|tag| *tag != 0));
+    }
+    assert_eq!((waits, mvs), (vec![0x10, 0x3f, 0x3f, 0x3f, 0x3f, 0x3f], vec![0x3f; 5]));
 }

@@ -81,5 +81,5 @@ pub(crate) fn pack<'py>(py: Python<'py>, program: &PyProgram) -> PyResult<Bound<
 /// Returns the assembly in such a container.
 #[pyfunction]
 pub(crate) fn unpack(py: Python<'_>, data: &[u8]) -> PyResult<String> {
-    word::unpack(data).map(str::to_string).map_err(|e| error::core(py, &e))
+    word::unpack(data).map_err(|e| error::core(py, &e))
 }

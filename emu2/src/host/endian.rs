@@ -1,6 +1,7 @@
 //! The order of bytes in transfers between host and device. Long words of the device lie most significant byte first.
 
 use crate::error::{Code, Error};
+use std::borrow::Cow;
 
 /// Bytes of a long word.
 pub(super) const LONG_BYTES: usize = 8;
@@ -51,16 +52,31 @@ impl Endian {
         self.unit().max(LONG_BYTES)
     }
 
+    /// Whether long words of the device are numbers of the host, so that nothing needs to be converted.
+    fn converts_nothing(self) -> bool {
+        self.unit() == LONG_BYTES && cfg!(target_endian = "little")
+    }
+
     /// Converts bytes to long words. The number of bytes must be a multiple of the granule.
-    pub(super) fn words(self, bytes: &[u8]) -> Vec<u64> {
+    pub(super) fn words(self, bytes: &[u8]) -> Cow<'_, [u64]> {
+        if let Some(words) = bytemuck::try_cast_slice(bytes).ok().filter(|_| self.converts_nothing()) {
+            return Cow::Borrowed(words);
+        }
         let mut bytes = bytes.to_vec();
         self.turn(&mut bytes);
         let (words, _) = bytes.as_chunks::<LONG_BYTES>();
-        words.iter().map(|word| u64::from_be_bytes(*word)).collect()
+        words.iter().map(|word| u64::from_be_bytes(*word)).collect::<Vec<_>>().into()
     }
 
-    /// Converts long words to bytes, as many as fit.
-    pub(super) fn bytes(self, words: &[u64], out: &mut [u8]) {
+    /// Fills `out` with the bytes of long words that `read` fetches. `out` must have whole granules.
+    pub(super) fn bytes(self, out: &mut [u8], read: impl FnOnce(&mut [u64])) {
+        if self.converts_nothing() {
+            if let Ok(words) = bytemuck::try_cast_slice_mut(out) {
+                return read(words);
+            }
+        }
+        let mut words = vec![0; out.len() / LONG_BYTES];
+        read(&mut words);
         for (bytes, word) in out.chunks_exact_mut(LONG_BYTES).zip(words) {
             bytes.copy_from_slice(&word.to_be_bytes());
         }

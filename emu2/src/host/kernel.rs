@@ -6,8 +6,8 @@ use crate::exec::KeptRegions;
 use crate::interrupt::Interrupt;
 use crate::report::Report;
 use crate::spec::Spec;
-use crate::word::{self, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
-use std::sync::Arc;
+use crate::word::{self, TagUse, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
+use std::sync::{Arc, OnceLock};
 
 /// Ending of the names of assembled text.
 const ASSEMBLED: &str = ".asm";
@@ -20,19 +20,25 @@ pub struct Kernel {
     program: Arc<Program>,
     report: Arc<Report>,
     regions: Arc<KeptRegions>,
+    tag_uses: Arc<OnceLock<Vec<TagUse>>>,
 }
 
 impl Kernel {
     /// The kernel that runs `program`.
     pub fn new(program: Program) -> Kernel {
         let report = Arc::new(Report::of(&program));
-        Kernel { program: Arc::new(program), report, regions: Arc::default() }
+        Kernel { program: Arc::new(program), report, regions: Arc::default(), tag_uses: Arc::default() }
     }
 
     /// Does the same as [`Kernel::new`], but stops if `interrupt` is requested.
     pub(super) fn until(program: Program, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
         match Report::of_until(&program, interrupt) {
-            Ok(report) => Ok(Kernel { report: Arc::new(report), program: Arc::new(program), regions: Arc::default() }),
+            Ok(report) => Ok(Kernel {
+                report: Arc::new(report),
+                program: Arc::new(program),
+                regions: Arc::default(),
+                tag_uses: Arc::default(),
+            }),
             Err(stopped) => {
                 Err(AssembleError { name: program.name, text: program.text, diagnostics: vec![*stopped.0] })
             }
@@ -47,6 +53,11 @@ impl Kernel {
     /// The lowered form of the program, for the engine.
     pub(super) fn regions(&self) -> &KeptRegions {
         &self.regions
+    }
+
+    /// The tags that the kernel waits for and that its MVs signal, in its order.
+    pub fn tag_uses(&self) -> &[TagUse] {
+        self.tag_uses.get_or_init(|| word::tag_uses(&self.program))
     }
 
     /// The cost of one run.
@@ -69,7 +80,7 @@ pub(super) fn load(
             text: Arc::from(""),
             diagnostics: vec![Diagnostic { span: None, ..*error.0 }],
         };
-        return assembler.assemble(word::unpack(data).map_err(bad)?, name, Policy::Run);
+        return assembler.assemble(&word::unpack(data).map_err(bad)?, name, Policy::Run);
     }
     if name.ends_with(ASSEMBLED) || (!name.ends_with(SOURCE) && looks_assembled(spec, data)) {
         return word::read_until(data, name, spec, interrupt);

@@ -25,6 +25,7 @@ mod tags;
 
 pub use endian::Endian;
 pub use kernel::Kernel;
+pub use tags::TagRules;
 
 use crate::asm::{AssembleError, Assembler};
 use crate::error::{Code, Error};
@@ -39,6 +40,9 @@ use tags::DeviceTags;
 
 /// The tag of transfers that signal nothing and wait for nothing.
 pub const NO_TAG: u32 = 0;
+
+/// The name of the memory that channels of the host reach beside the PDM.
+const DRAM: &str = "dram";
 
 /// The numbers of a unit: group, L2B, L1B, MAB, PE. Levels below the level of a memory are ignored.
 pub type UnitNumbers = [u32; 5];
@@ -114,6 +118,21 @@ impl Device {
         self.endian = endian;
     }
 
+    /// Sets the rules of tags, and makes all of them unsignalled.
+    pub fn set_tag_rules(&mut self, rules: TagRules) {
+        self.tags = DeviceTags::new(rules);
+    }
+
+    /// The tag at which `kernel` would wait for ever, if it ran now and nobody signalled one meanwhile.
+    pub fn blocked_at(&self, kernel: &Kernel) -> Option<u32> {
+        self.tags.blocked_at(kernel.tag_uses())
+    }
+
+    /// Whether data could be received under `tag` now.
+    pub fn is_due(&self, tag: u32) -> bool {
+        tag == NO_TAG || self.tags.is_due(tag)
+    }
+
     /// Copies `data` to byte `offset`, then signals `tag` ([`NO_TAG`]: nothing).
     ///
     /// # Errors
@@ -133,6 +152,16 @@ impl Device {
         Ok(())
     }
 
+    /// Signals a tag as a transfer to the device does, without data.
+    ///
+    /// # Errors
+    /// [`Code::TagRange`] for a tag that does not exist.
+    pub fn signal(&mut self, tag: u32) -> Result<(), Error> {
+        self.check_tag(tag)?;
+        self.tags.sent(tag);
+        Ok(())
+    }
+
     /// Fills `out` from byte `offset` on, after an MV has signalled `tag` ([`NO_TAG`]: at once, with the current contents).
     /// The signal is used up: each transfer needs its own.
     ///
@@ -146,8 +175,8 @@ impl Device {
         if tag != NO_TAG {
             self.tags.check_receive(tag)?;
         }
-        let words = self.machine.read(&region)?;
-        self.endian.bytes(&words, out);
+        let (memory, group) = self.reached;
+        self.endian.bytes(out, |words| self.machine.read_unit(memory, [group, 0, 0, 0, 0], region.addr, words));
         if tag != NO_TAG {
             self.tags.received(tag);
         }
@@ -177,7 +206,8 @@ impl Device {
     ///
     /// # Errors
     /// [`Code::WrongSpec`] before anything ran. [`Code::UnsignalledTag`] at a `wait` for a tag that neither the host nor an
-    /// MV has signalled. The errors of `sink`, after which the device must be reset.
+    /// MV has signalled. The errors of `sink`, after which the device must be reset. [`Code::TagInFlight`] after the end, with
+    /// [`TagRules::UsedUp`], if MVs signalled a tag twice.
     pub fn exec(
         &mut self,
         kernel: &Kernel,
@@ -186,6 +216,7 @@ impl Device {
         let on_get = &mut |get: &_, machine: &Machine| dump_lines(machine, get, sink);
         let (program, regions) = (kernel.program(), kernel.regions());
         self.engine.run_again(&mut self.machine, program, regions, &mut self.tags, on_get)?;
+        self.tags.check_doubled().map_err(|e| RunError { line: 0, diagnostic: *e.0 })?;
         Ok(kernel.report().clone())
     }
 
@@ -207,11 +238,44 @@ impl Device {
         self.machine.write(&region, words)
     }
 
+    /// Copies `data` to the DRAM of the group that the host reaches, from byte `address` on.
+    ///
+    /// # Errors
+    /// [`Code::TransferUnit`] and those of [`Device::debug_write`].
+    pub fn dram_write(&mut self, address: u64, data: &[u8]) -> Result<(), Error> {
+        let place = self.dram(address, data.len())?;
+        let words = self.endian.words(data).into_owned();
+        self.debug_write(DRAM, place, address / LONG_BYTES as u64, &words)
+    }
+
+    /// Fills `out` from the DRAM of the group that the host reaches, from byte `address` on.
+    ///
+    /// # Errors
+    /// [`Code::TransferUnit`] and those of [`Device::debug_read`].
+    pub fn dram_read(&self, address: u64, out: &mut [u8]) -> Result<(), Error> {
+        let place = self.dram(address, out.len())?;
+        let words = self.debug_read(DRAM, place, address / LONG_BYTES as u64, (out.len() / LONG_BYTES) as u64)?;
+        self.endian.bytes(out, |place| place.copy_from_slice(&words));
+        Ok(())
+    }
+
+    /// The group of the DRAM that the host reaches, if it has such a range of whole units.
+    fn dram(&self, address: u64, bytes: usize) -> Result<UnitNumbers, Error> {
+        self.check_granule(address, bytes)?;
+        Ok([self.reached.1, 0, 0, 0, 0])
+    }
+
     /// Sets every memory to zero and all tags to unsignalled. Makes the device usable again after an error. The endian mode
     /// stays.
     pub fn reset(&mut self) {
         self.machine.reset();
-        self.tags = DeviceTags::default();
+        self.reset_tags();
+    }
+
+    /// Sets all tags to unsignalled, and keeps the memories as they are. Makes the device usable again after an error.
+    pub fn reset_tags(&mut self) {
+        self.machine.recover();
+        self.tags = DeviceTags::new(self.tags.rules());
     }
 
     /// Finds a memory by its name, in upper or lower case.
@@ -232,12 +296,7 @@ impl Device {
 
     /// The region that a transfer of `bytes` bytes at `offset` covers.
     fn region(&self, offset: u64, bytes: usize) -> Result<Region, Error> {
-        let granule = self.endian.granule();
-        if bytes == 0 || !bytes.is_multiple_of(granule) || !offset.is_multiple_of(granule as u64) {
-            let message = format!("{bytes} bytes at {offset} are no transfer in endian mode {}", self.endian.mode());
-            let help = format!("use an offset and a length that are multiples of {granule} bytes, at least {granule}");
-            return Err(Error::new(Code::TransferUnit, message).help(help));
-        }
+        self.check_granule(offset, bytes)?;
         let size = self.size();
         if offset.checked_add(bytes as u64).is_none_or(|end| end > size) {
             let message = format!("{bytes} bytes at {offset} reach past the {size} bytes that the host reaches");
@@ -247,6 +306,17 @@ impl Device {
         let units = [Some(group), None, None, None, None];
         let (addr, count) = (offset / LONG_BYTES as u64, (bytes / LONG_BYTES) as u64);
         Ok(Region { memory, units, addr, count })
+    }
+
+    /// Checks that a transfer has whole units.
+    fn check_granule(&self, offset: u64, bytes: usize) -> Result<(), Error> {
+        let granule = self.endian.granule();
+        if bytes == 0 || !bytes.is_multiple_of(granule) || !offset.is_multiple_of(granule as u64) {
+            let message = format!("{bytes} bytes at {offset} are no transfer in endian mode {}", self.endian.mode());
+            let help = format!("use an offset and a length that are multiples of {granule} bytes, at least {granule}");
+            return Err(Error::new(Code::TransferUnit, message).help(help));
+        }
+        Ok(())
     }
 
     fn check_tag(&self, tag: u32) -> Result<(), Error> {

@@ -87,6 +87,12 @@ impl Machine {
         self.poisoned = false;
     }
 
+    /// Marks the state as usable as it is, though a program stopped half way.
+    pub(crate) fn recover(&mut self) {
+        self.state.l1b.iter_mut().for_each(|l1b| l1b.settled = false);
+        self.poisoned = false;
+    }
+
     /// A machine with the same contents.
     #[must_use]
     pub fn copy(&self) -> Machine {

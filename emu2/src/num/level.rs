@@ -192,6 +192,7 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             Kind::V3 => unsafe { v3(f, args) },
             #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
             Kind::V4 => unsafe { v4(f, args) },
         }
     }

@@ -16,7 +16,7 @@ mod print;
 mod read;
 
 pub use bits::Word;
-pub use container::{pack, unpack, MAGIC, VERSION};
+pub use container::{pack, tag_uses, unpack, TagUse, BLOCK, MAGIC, VERSION};
 pub use coverage::coverage;
 pub use decode::{decode_word, Decoded, WordFault};
 pub use encode::{encode_step, StepWord};

@@ -17,8 +17,9 @@ use syn::visit::{self, Visit};
 const MOST_LINES: usize = 400;
 
 /// The roots of the crates.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "emu2/src/lib.rs",
+    "emu2/capi/src/lib.rs",
     "emu2/python/src/lib.rs",
     "pycompiler/annealing/src/lib.rs",
     "pycompiler/choosing/src/lib.rs",
@@ -160,6 +161,26 @@ fn files_have_no_circles() {
         found.extend(circles(&all, &arrows, &top()));
     }
     assert!(found.is_empty(), "{}", found.join("\n\n"));
+}
+
+/// Where `unsafe` may stand: the clones of kernels, and the edge to C.
+const UNSAFE: [&str; 2] = ["emu2/src/num/level.rs", "emu2/capi/src/"];
+
+#[test]
+fn unsafe_code_stays_in_its_place() {
+    let mut files = Vec::new();
+    for (folder, ending, _) in FOLDERS.iter().filter(|(_, ending, _)| *ending == "rs") {
+        files_below(&top().join(folder), ending, &mut files);
+    }
+    let allows = |path: &PathBuf| std::fs::read_to_string(path).unwrap().contains("allow(unsafe_code");
+    let named = |path: &PathBuf| path.strip_prefix(top()).unwrap().to_str().unwrap().to_string();
+    let elsewhere: Vec<String> = files
+        .iter()
+        .filter(|path| allows(path))
+        .map(named)
+        .filter(|name| !UNSAFE.iter().any(|place| name.starts_with(place)) && !name.contains("/tests/"))
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
 
 /// All files with an ending below a folder, without build outputs.

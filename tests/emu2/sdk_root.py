@@ -1,0 +1,80 @@
+"""An installed SDK, and programs that are built against it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+TREE = Path(__file__).parents[2]
+SOURCES = TREE / "tests" / "data" / "sdk"
+SECONDS = 120
+"""A program that hangs is stopped after this time."""
+
+
+def run(
+    *command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and return what it printed."""
+    path = os.pathsep.join(filter(None, (str(TREE), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, **(env or {})}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def done(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
+    """Run a command that must succeed, and return its output."""
+    result = run(*command, cwd=cwd, env=env)
+    assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+@cache
+def staged() -> Path:
+    """Return the tree of the SDK, built from the sources unless EMU2_SDK_TREE names one."""
+    given = os.environ.get("EMU2_SDK_TREE")
+    if given is not None:
+        return Path(given)
+    tree = Path(mkdtemp(prefix="emu2-sdk-")) / "tree"
+    script = TREE / "emu2" / "capi" / "sdk" / "stage.py"
+    environment = {**os.environ, "PYTHONPATH": str(TREE)}
+    subprocess.run([sys.executable, script, tree], check=True, env=environment)
+    return tree
+
+
+@cache
+def root() -> Path:
+    """Return an installed SDK, once for all tests."""
+    installed = Path(mkdtemp(prefix="emu2-sdk-")) / "root"
+    command = (sys.executable, "-m", "emu2.cli", "sdk", "install", installed)
+    done(*command, env={"EMU2_SDK_TREE": str(staged())})
+    return installed
+
+
+@cache
+def kernels() -> Path:
+    """Return a folder with the kernels of the programs, packed."""
+    built = root() / "kernels" / "_build"
+    built.mkdir(parents=True)
+    for source in SOURCES.glob("*.vsm"):
+        done(root() / "bin" / "assemble3", source, "--output-file", built / source.stem, "--loader")
+    return built
+
+
+def folder_of(path: Path) -> Path:
+    """Make a folder of a program, with the kernels."""
+    (path / "_build").mkdir(parents=True)
+    for kernel in kernels().iterdir():
+        shutil.copy(kernel, path / "_build")
+    return path

@@ -1,0 +1,330 @@
+"""The SDK: host programs in C, C++ and Fortran, built in every way that public build files use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from sdk_root import SOURCES, TREE, done, folder_of, root, run, staged
+
+needs = {
+    name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is missing")
+    for name in ("clang", "clang++", "gfortran", "ninja", "make", "cmake", "pkg-config", "valgrind")
+}
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror")
+
+LINKS = {
+    "archive and libraries": (
+        "g++",
+        "{emu} {lib} {o} {archive} -o {out} -lrt -lm -fopenmp -lgpfn3 -lmnc2",
+    ),
+    "libraries": ("g++", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp"),
+    "libraries by gcc": ("gcc", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lpthread -lm"),
+    "libraries in order of the reference": (
+        "g++",
+        "{o} -o {out} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp",
+    ),
+    "one library": ("gcc", "{o} -o {out} {lib} -lmnc2"),
+    "archive": ("gcc", "{o} -o {out} {archive} -lrt -lm -lpthread -lstdc++ -fopenmp"),
+}
+"""The link lines of public build files."""
+
+PROGRAMS = {
+    "copy": "archive and libraries",
+    "state": "libraries",
+    "endian": "libraries by gcc",
+    "tags": "archive",
+    "queue": "libraries",
+    "debug": "one library",
+    "beside": "archive and libraries",
+    "pools": "libraries in order of the reference",
+    "capture": "libraries",
+    "refused": "libraries by gcc",
+    "threads": "libraries by gcc",
+}
+"""Programs of the normal run, and how each is linked."""
+
+
+def build(folder: Path, name: str, how: str, *flags: str, compiler: str = "gcc") -> Path:
+    """Compile and link a program of the tests."""
+    sdk = root()
+    source = SOURCES / f"{name}.c"
+    done(compiler, *flags, f"-I{sdk}/include", f"-I{SOURCES}", "-c", source, "-o", folder / "o.o")
+    driver, line = LINKS[how]
+    if compiler.startswith("clang"):
+        driver = "clang" if driver == "gcc" else "clang++"
+        line = line.replace("-fopenmp", "")
+    words = line.format(
+        emu=f"-L{sdk}/lib/emu-lib",
+        lib=f"-L{sdk}/lib",
+        archive=f"{sdk}/lib/libmnc2.a",
+        o=folder / "o.o",
+        out=folder / name,
+    ).split()
+    done(driver, *words)
+    return folder / name
+
+
+def passes(program: Path, backend: str = "lib/emu-lib", **variables: str) -> None:
+    """Run a program, which says that it passed."""
+    variables = {"LD_LIBRARY_PATH": f"{root()}/{backend}", "MNC2_EMU_CONFIG": "x", **variables}
+    result = run(program, cwd=program.parent, env=variables)
+    assert (result.returncode, result.stdout) == (0, "PASS\n"), result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, tmp_path: Path) -> None:
+    program = build(folder_of(tmp_path / name), name, PROGRAMS[name], *STRICT)
+    passes(program)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", LINKS)
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=needs["clang"])])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_in_every_way(name: str, compiler: str, how: str, tmp_path: Path) -> None:
+    program = build(folder_of(tmp_path / name), name, how, *STRICT, compiler=compiler)
+    for backend in ("lib/emu-lib", "lib/emu-process", "lib"):
+        passes(program, backend)
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_one_copy(how: str, tmp_path: Path) -> None:
+    """However a program is linked, its process has one copy of the engine."""
+    program = build(folder_of(tmp_path), "copy", how)
+    env = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-lib", "LD_DEBUG": "files"}
+    loaded = run(program, cwd=tmp_path, env=env).stderr
+    own = "mnc2_open" in done("nm", program) and " T emu2_engine" in done("nm", program)
+    assert (
+        len(re.findall(r"generating link map.*libemu2|libemu2\.so \[0\];  generating", loaded))
+        + own
+    ) == 1
+
+
+def test_inspection(tmp_path: Path) -> None:
+    """The inspection library is compiled in, strictly."""
+    sdk, folder = root(), folder_of(tmp_path)
+    sources = sorted((sdk / "src" / "mnc2-inspect").glob("*.c"))
+    flags = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
+    program = folder / "inspect"
+    done(
+        "gcc",
+        *flags,
+        f"-I{sdk}/include",
+        f"-I{SOURCES}",
+        "-o",
+        program,
+        SOURCES / "inspect.c",
+        *sources,
+    )
+    passes(program)
+
+
+def test_lower_library(tmp_path: Path) -> None:
+    sdk, folder = root(), folder_of(tmp_path)
+    places = (f"-I{sdk}/include", f"-I{SOURCES}", f"-I{sdk}/libgpfn3-emu/include")
+    program = folder / "low"
+    done("gcc", *STRICT, *places, SOURCES / "low.c", "-o", program, f"-L{sdk}/lib", "-lgpfn3")
+    passes(program, "lib")
+
+
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=needs["clang++"])])
+def test_cpp(compiler: str, tmp_path: Path) -> None:
+    flags = done(
+        sys.executable,
+        "-m",
+        "emu2.cli",
+        "cc",
+        "--cflags",
+        "--libs",
+        env={"EMU2_SDK_TREE": str(root())},
+    )
+    program = folder_of(tmp_path) / "owners"
+    strict = ("-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror")
+    done(compiler, *strict, SOURCES / "owners.cpp", "-o", program, *flags.split())
+    assert run(program, cwd=tmp_path).stdout == "PASS\n"
+
+
+@needs["gfortran"]
+def test_fortran(tmp_path: Path) -> None:
+    program = folder_of(tmp_path) / "host"
+    libraries = (f"-L{root()}/lib", f"-Wl,-rpath,{root()}/lib", "-lmnc2")
+    done("gfortran", "-Wall", SOURCES / "host.f90", "-o", program, *libraries, cwd=tmp_path)
+    assert run(program, cwd=tmp_path).stdout.strip() == "PASS"
+
+
+def test_ctypes(tmp_path: Path) -> None:
+    """Python loads the library without the package emu2."""
+    script = f"""
+import ctypes
+library = ctypes.CDLL("{root()}/lib/libmnc2.so")
+library.mnc2_open.restype = library.mnc2_load_kernel.restype = ctypes.c_void_p
+dev = ctypes.c_void_p(library.mnc2_open(0))
+kernel = ctypes.c_void_p(library.mnc2_load_kernel(dev, b"_build/copy.idma.dat"))
+data, out = (ctypes.c_uint64 * 64)(*range(64)), (ctypes.c_uint64 * 64)()
+assert library.mnc2_send(dev, data, ctypes.c_uint64(0), ctypes.c_size_t(512), 16) == 0
+assert library.mnc2_exec_kernel(kernel) == 0
+assert library.mnc2_recv(dev, out, ctypes.c_uint64(512), ctypes.c_size_t(512), 30) == 0
+assert list(out) == list(range(64))
+library.mnc2_close(dev)
+"""
+    done(sys.executable, "-I", "-c", script, cwd=folder_of(tmp_path))
+
+
+@needs["ninja"]
+def test_ninja(tmp_path: Path) -> None:
+    """A program in the installed tree, with its rules; on emu:process from its text."""
+    folder = root() / "share" / "examples" / "mnc2" / "copy"
+    done("ninja", cwd=folder)
+    for target in ("test-emu-lib", "test-device"):
+        assert "PASS" in done("ninja", target, cwd=folder)
+    (folder / "_build" / "copy.idma.dat").unlink()
+    assert "PASS" in done("ninja", "test-emu", cwd=folder)
+    assert "test-emu-lib" in done("ninja", "test", cwd=folder)
+
+
+@needs["pkg-config"]
+def test_activate_and_pkg_config(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    script = f""". {root()}/activate
+test "$SDK_ROOT" = {root()} && command -v vsmlink assemble3 sdk-versions > /dev/null
+gcc {SOURCES}/copy.c -I{SOURCES} $(pkg-config --cflags --libs mnc2) -o copy && ./copy
+deactivate
+test -z "$SDK_ROOT$LD_LIBRARY_PATH"
+"""
+    assert done("sh", "-ec", script, cwd=folder, env={"LD_LIBRARY_PATH": ""}) == "PASS\n"
+
+
+@needs["cmake"]
+def test_cmake(tmp_path: Path) -> None:
+    text = f"""cmake_minimum_required(VERSION 3.13)
+project(copy C)
+find_package(mnc2 REQUIRED CONFIG PATHS {root()}/lib/cmake)
+add_executable(copy {SOURCES}/copy.c)
+target_link_libraries(copy mnc2::mnc2)
+"""
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    done("cmake", "-S", tmp_path, "-B", tmp_path / "b")
+    done("cmake", "--build", tmp_path / "b")
+    assert run(tmp_path / "b" / "copy", cwd=folder_of(tmp_path / "run")).stdout == "PASS\n"
+
+
+def test_environment(tmp_path: Path) -> None:
+    """emu:process needs its variable; kernels beyond the limit of contiguous memory are refused."""
+    program = build(folder_of(tmp_path), "copy", "libraries")
+    process = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-process", "MNC2_EMU_CONFIG": ""}
+    result = run(program, cwd=tmp_path, env=process)
+    assert (result.returncode, "MNC2_EMU_CONFIG" in result.stderr) == (1, True)
+    limited = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-lib", "EMU2_DMA_LIMIT": "64"}
+    result = run(program, cwd=tmp_path, env=limited)
+    assert (result.returncode, "contiguous" in result.stderr) == (1, True)
+    result = run(program, cwd=tmp_path, env={**limited, "EMU2_QUIET": "1"})
+    assert (result.returncode, result.stderr) == (1, "")
+
+
+@needs["valgrind"]
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["copy", "beside", "refused"])
+def test_valgrind(name: str, tmp_path: Path) -> None:
+    """The archive: the host's loader has findings of its own."""
+    program = build(folder_of(tmp_path), name, "archive", "-g")
+    done("valgrind", "-q", "--error-exitcode=9", program, cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_wheel(tmp_path: Path) -> None:
+    """The distribution is small, and holds what the command installs."""
+    script = f"import backend; print(backend.build_wheel({str(tmp_path)!r}))"
+    place = {"PYTHONPATH": str(TREE / "emu2" / "capi" / "sdk"), "EMU2_SDK_TREE": str(staged())}
+    wheel = tmp_path / done(sys.executable, "-c", script, env=place).strip()
+    assert wheel.stat().st_size < 8_000_000
+    done(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / "site")
+    packages = f"{tmp_path / 'site'}:{TREE}"
+    command = (sys.executable, "-m", "emu2.cli", "sdk", "install", tmp_path / "sdk")
+    done(*command, env={"PYTHONPATH": packages})
+    assert (tmp_path / "sdk" / "lib" / "libemu2.so").exists()
+
+
+def test_install_refuses(tmp_path: Path) -> None:
+    """Other files are not overwritten, and a missing SDK is one diagnostic."""
+    (tmp_path / "mine").write_text("text")
+    command = (sys.executable, "-m", "emu2.cli", "sdk", "install", tmp_path)
+    result = run(*command, env={"EMU2_SDK_TREE": str(root())})
+    assert (result.returncode, "error[F0005]" in result.stderr) == (1, True)
+    result = run(*command, env={"EMU2_SDK_TREE": str(tmp_path)})
+    assert (result.returncode, "emu2-sdk" in result.stderr) == (1, True)
+
+
+BLOCK = re.compile(r"^```(sh|text (\S+))\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_tutorial(tmp_path: Path) -> None:
+    """Every block of the tutorial runs, in one shell."""
+    page = (TREE / "docs" / "tutorial" / "host.md").read_text()
+    script = [f'emu2() {{ "{sys.executable}" -m emu2.cli "$@"; }}']
+    for kind, name, text in BLOCK.findall(page):
+        if kind == "sh":
+            script.append(text)
+        else:
+            (tmp_path / name).write_text(text)
+    printed = done("sh", "-ec", "\n".join(script), cwd=tmp_path, env={"EMU2_SDK_TREE": str(root())})
+    assert "emu:lib: c[4095] = 6142.5" in printed
+
+
+def test_kits(tmp_path: Path) -> None:
+    tool = root() / "bin" / "sdk-examples"
+    assert "mnc2" in done(tool, "--list").split()
+    copied = Path(done(tool, "mnc2", tmp_path).strip())
+    assert "emu2 " in done(root() / "bin" / "sdk-versions")
+    if shutil.which("ninja"):
+        assert "PASS" in done("ninja", "test-emu-lib", cwd=copied / "copy")
+
+
+def test_abi_only_grows() -> None:
+    """Every symbol, constant and place of the interface is as it was; new ones join the dump."""
+    known = (TREE / "emu2" / "capi" / "abi.txt").read_text().splitlines()
+    now = symbols() + values()
+    assert [line for line in known if line not in now] == []
+    assert [line for line in now if line not in known] == [], "add these lines to emu2/capi/abi.txt"
+
+
+def symbols() -> list[str]:
+    """Return the exported symbols of the shared libraries, with their versions."""
+    found = []
+    for library in ("libmnc2", "libgpfn3"):
+        for folder in ("lib", "lib/emu-lib", "lib/emu-process"):
+            rows = done(
+                "nm", "-D", "--defined-only", root() / folder / f"{library}.so"
+            ).splitlines()
+            names = sorted(f"{library} {row.split()[-1]}" for row in rows if " T " in row)
+            assert found[-len(names) :] == names or folder == "lib"
+            found = [row for row in found if not row.startswith(library)] + names
+    return found
+
+
+def values() -> list[str]:
+    """Return the sizes and places of structures, and the constants."""
+    header = (root() / "include" / "mnc2.h").read_text()
+    constants = re.findall(r"#define (MNC2_\w+) [(\d]", header) + re.findall(
+        r"\b(MNC2_\w+) = \d", header
+    )
+    fields = {
+        "mnc2_loc_t": ("chip", "l2b", "l1b", "mab", "pe"),
+        "mnc2_ddma_ch_stat_t": ("active", "regset", "overflow", "n_dma"),
+        "mnc2_ddma_stat_t": ("host_to_pdm", "pdm_to_host"),
+        "mnc2_idma_stat_t": ("n_dma", "inst_in_ibuf", "overflow"),
+        "mnc2_capture_t": ("all_nop", "empty_nop", "power_nop", "tag"),
+    }
+    prints = [f'printf("{name} %d\\n", (int){name});' for name in sorted(constants)]
+    for kind, names in fields.items():
+        prints.append(f'printf("{kind} %zu\\n", sizeof({kind}));')
+        prints += [f'printf("{kind}.{name} %zu\\n", offsetof({kind}, {name}));' for name in names]
+    body = "\n".join(prints)
+    source = f"#include <mnc2.h>\n#include <stdio.h>\nint main(void) {{\n{body}\nreturn 0;\n}}\n"
+    program = root() / "abi"
+    program.with_suffix(".c").write_text(source)
+    done("gcc", f"-I{root()}/include", program.with_suffix(".c"), "-o", program)
+    return done(program).splitlines()
