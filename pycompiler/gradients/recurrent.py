@@ -16,17 +16,15 @@ __all__ = ["RECURRENT", "written_as_steps"]
 def written_as_steps(
     model: onnx.ModelProto, types: dict[str, TensorType], chosen: Collection[str]
 ) -> onnx.ModelProto:
-    """Write out those recurrent layers whose first result is in ``chosen``.
-
-    Layers that clip, and layers with other activations, stay.
-    """
+    """Write out those recurrent layers whose first result is in ``chosen``."""
     taken = all_names(model.graph)
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
         own = next(filter(None, node.output), "") in chosen and node.op_type in RECURRENT
         writer = Recurrent(node, types, taken, {})
-        if own and writer.write():
+        if own:
+            writer.write()
             nodes += writer.nodes
             constants += writer.constants
         else:

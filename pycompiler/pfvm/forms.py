@@ -16,6 +16,7 @@ from onnx import helper
 
 from ..errors import error, place_of
 from .names import graphs
+from .reference_recurrent import ACTIVATIONS, activations_of
 from .source import source_of
 
 Shape = tuple[int, ...]
@@ -180,24 +181,26 @@ def _axis_input(given: Given) -> Iterator[str]:
         yield f"axis {axis} is none of {shape}"
 
 
-#: As ONNX names them, in lower case: the case does not count.
-_ACTIVATIONS = (
-    *("relu", "tanh", "sigmoid", "affine", "leakyrelu", "thresholdedrelu", "scaledtanh"),
-    *("hardsigmoid", "elu", "softsign", "softplus"),
-)
 _EACH = {"RNN": 1, "GRU": 2, "LSTM": 3}
 
 
 def _activations(given: Given) -> Iterator[str]:
     names = [bytes(name).decode(errors="replace") for name in given.attribute("activations", [])]
     for name in names:
-        if name.lower() not in _ACTIVATIONS:
+        if name.lower() not in ACTIVATIONS:
             yield f"ONNX has no activation `{name}`"
+            return
     wanted = _EACH[given.node.op_type] * (
         1 + (given.attribute("direction", b"") == b"bidirectional")
     )
     if names and len(names) != wanted:
         yield f"it has {len(names)} activations instead of {wanted}"
+    numbers = (given.attribute(f"activation_{key}", []) for key in ("alpha", "beta"))
+    directions = wanted // _EACH[given.node.op_type]
+    for name, own in activations_of(given.node.op_type, directions, names, *numbers):
+        if np.isnan([*own.values()]).any():
+            keys = " and ".join(f"`activation_{key}`" for key in own)
+            yield f"{name} needs {keys}, for which runtimes have different defaults"
 
 
 def _indices(given: Given) -> Iterator[str]:

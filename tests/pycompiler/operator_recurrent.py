@@ -11,17 +11,36 @@ import onnx
 import torch
 from onnx import helper
 from operator_rows import REAL, WIDE, Row, Sample, Tensor, normal, widened
+from torch.nn import functional
 
 from pycompiler.tolerance import SUM
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+COUNTS = {"LSTM": 3, "GRU": 2, "RNN": 1}
+DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+Function = Callable[[Tensor], Tensor]
+KEYS = ("alpha", "beta")
+HALF, QUARTER = ("alpha", 0.5), ("beta", 0.25)
+#: The numbers that an activation takes, and its function with them.
+ACTIVATIONS: dict[str, tuple[list[tuple[str, float]], Function]] = {
+    "Relu": ([], torch.relu),
+    "Tanh": ([], torch.tanh),
+    "Sigmoid": ([], torch.sigmoid),
+    "affine": ([HALF, QUARTER], lambda x: 0.5 * x + 0.25),
+    "LeakyRelu": ([HALF], lambda x: functional.leaky_relu(x, 0.5)),
+    "ScaledTanh": ([HALF, QUARTER], lambda x: 0.5 * torch.tanh(0.25 * x)),
+    "HardSigmoid": ([HALF, QUARTER], lambda x: (0.5 * x + 0.25).clamp(0, 1)),
+    "Elu": ([HALF], lambda x: functional.elu(x, 0.5)),
+    "SoftSign": ([], functional.softsign),
+    "Softplus": ([], functional.softplus),
+}
 #: Rounding errors of a state reach all later ones: terms of a sum that each step counts as.
 STEP = 16
 
 
 def _step(
-    kind: str, facts: dict[str, Any], x: Tensor, h: Tensor, c: Tensor, w: Tensor, r: Tensor,
-    b: Tensor, p: Tensor,
+    kind: str, facts: dict[str, Any], functions: list[Function], x: Tensor, h: Tensor, c: Tensor,
+    w: Tensor, r: Tensor, b: Tensor, p: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """One step of one row, as ONNX writes it; gates in ONNX's order."""
     size = h.shape[0]
@@ -31,25 +50,29 @@ def _step(
     def at(value: Tensor, number: int) -> Tensor:
         return value[number * size : (number + 1) * size]
 
+    def activated(place: int, value: Tensor) -> Tensor:
+        clip = facts.get("clip", torch.inf)
+        return functions[place](value.clamp(-clip, clip))
+
     if kind == "RNN":
-        total = own + kept
-        return (total.relu() if facts.get("activations") else total.tanh()), c
+        return activated(0, own + kept), c
     if kind == "GRU":
-        z = torch.sigmoid(at(own, 0) + at(kept, 0))
-        n = torch.sigmoid(at(own, 1) + at(kept, 1))
+        z = activated(0, at(own, 0) + at(kept, 0))
+        n = activated(0, at(own, 1) + at(kept, 1))
         if facts["linear_before_reset"]:
             inner = n * at(kept, 2)
         else:
             inner = at(r, 2) @ (n * h) + at(b[half:], 2)
-        return (1 - z) * torch.tanh(at(own, 2) + inner) + z * h, c
+        return (1 - z) * activated(1, at(own, 2) + inner) + z * h, c
     gates = own + kept
-    i = torch.sigmoid(at(gates, 0) + at(p, 0) * c)
-    f = torch.sigmoid(at(gates, 2) + at(p, 2) * c)
-    c = f * c + i * torch.tanh(at(gates, 3))
-    return torch.sigmoid(at(gates, 1) + at(p, 1) * c) * torch.tanh(c), c
+    i = activated(0, at(gates, 0) + at(p, 0) * c)
+    f = activated(0, at(gates, 2) + at(p, 2) * c)
+    f = 1 - i if facts.get("input_forget") else f
+    c = f * c + i * activated(1, at(gates, 3))
+    return activated(0, at(gates, 1) + at(p, 1) * c) * functions[2](c), c
 
 
-def _layer(kind: str) -> Callable[[random.Random], Sample]:
+def layer_of(kind: str) -> Callable[[random.Random], Sample]:
     """Every direction, with and without lengths, peepholes, states, and with the batch first."""
 
     def sample(rng: random.Random) -> Sample:
@@ -77,8 +100,19 @@ def _layer(kind: str) -> Callable[[random.Random], Sample]:
             operands |= {"c": maybe(state), "p": maybe((ways, 3 * size))}
         elif kind == "GRU":
             facts["linear_before_reset"] = rng.randint(0, 1)
-        elif rng.random() < 0.3:
-            facts["activations"] = ["Relu"] * ways
+        if rng.random() < 0.3:
+            chosen = [rng.choice([*ACTIVATIONS]) for _ in range(ways * COUNTS[kind])]
+            facts["activations"] = chosen
+            numbers = [numbers for name in chosen for numbers in ACTIVATIONS[name][0]]
+            facts |= {f"activation_{key}": [n for k, n in numbers if k == key] for key in KEYS}
+            facts = {name: value for name, value in facts.items() if value != []}
+        if rng.random() < 0.2:
+            facts["clip"] = 0.5
+        if kind == "LSTM" and rng.random() < 0.2:
+            facts["input_forget"] = 1
+        usual = [*DEFAULTS[kind]] * ways
+        functions = [ACTIVATIONS[name][1] for name in facts.get("activations", usual)]
+        each = len(functions) // ways
 
         def function(x: Tensor, w: Tensor, r: Tensor, **more: Tensor) -> tuple[Tensor, ...]:
             zeros = torch.zeros(state, dtype=torch.float64)
@@ -95,7 +129,8 @@ def _layer(kind: str) -> Callable[[random.Random], Sample]:
                     count = int(more["lengths"][row]) if "lengths" in more else steps
                     for step in reversed(range(count)) if backwards else range(count):
                         ends[way, row], cells[way, row] = _step(
-                            kind, facts, x[step, row], ends[way, row], cells[way, row],
+                            kind, facts, functions[way * each : (way + 1) * each],
+                            x[step, row], ends[way, row], cells[way, row],
                             w[way], r[way], b[way], p[way],
                         )  # fmt: skip
                         out[step, way, row] = ends[way, row]
@@ -144,7 +179,7 @@ ROWS: tuple[Row, ...] = tuple(
     Row(kind, claim, elem, sample, SUM, range(3, 4), host=_steps_first, slow=True)
     for kind in GATES
     for claim, elem, sample in (
-        ("Float", REAL, _layer(kind)),
-        ("Double", WIDE, widened(_layer(kind))),
+        ("Float", REAL, layer_of(kind)),
+        ("Double", WIDE, widened(layer_of(kind))),
     )
 )

@@ -90,7 +90,7 @@ _SOFTMAX = "any softmax precision is single, or double for doubles"
 _MASKED = NUMBERS | {"bool"}
 #: The element types of sums and products of neighbours.
 _ADDED = REALS | {"int32", "int64", "uint64"}
-_STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
+_STEPS = f"up to {recurrent.MOST_STEPS} steps"
 _UPDATES = f"up to {scattering.MOST_UPDATES} updates of a place, in their order"
 _POOLED = "windows that hold an element, along axes up to half of LM"
 

@@ -6,17 +6,18 @@ state before it. A layer in both directions is two such chains.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import helper
 
 from ...graph.dtypes import onnx_elem_type
+from ..reference_recurrent import LAYERS, activations_of
 from ..session import Array
 from .writer import Writer
 
 _INPUT, _WEIGHT, _STATE_WEIGHT, _BIAS, _LENGTHS, _STATE, _CELL, _PEEPHOLES = range(8)
-#: For each layer the number of its gates, and its activations by default.
-_LAYERS = {"LSTM": (4, "Sigmoid Tanh Tanh"), "GRU": (3, "Sigmoid Tanh"), "RNN": (1, "Tanh")}
-RECURRENT = frozenset(_LAYERS)
+RECURRENT = frozenset(LAYERS)
 #: The most steps that a compile writes out, over both directions.
 MOST_STEPS = 128
 
@@ -25,8 +26,9 @@ def recurrent(write: Writer) -> bool:
     """Write out a layer that has few steps."""
     layer = Recurrent(write.node, write.types, write.taken, write.data, write.target)
     directions = write.type(_WEIGHT).shape[0]
-    if layer.steps * directions > MOST_STEPS or not layer.write():
+    if layer.steps * directions > MOST_STEPS:
         return False
+    layer.write()
     write.nodes += layer.nodes
     write.constants += layer.constants
     return True
@@ -35,13 +37,8 @@ def recurrent(write: Writer) -> bool:
 class Recurrent(Writer):
     """Writes one layer."""
 
-    def write(self) -> bool:
-        """Append the nodes of the layer; False for a form that stays.
-
-        Those are layers that clip, and those with other activations.
-        """
-        if not self._plain():
-            return False
+    def write(self) -> None:
+        """Append the nodes of the layer."""
         steps, batch = self.steps, self._batch
         directions, _, size = self.type(_STATE_WEIGHT).shape
         sequences, states, cells = [], [], []
@@ -57,7 +54,6 @@ class Recurrent(Writer):
         self._result(1, [self.reshape(s, [1, batch, size]) for s in states], 0, [1, 0, 2])
         if self.node.op_type == "LSTM":
             self._result(2, [self.reshape(c, [1, batch, size]) for c in cells], 0, [1, 0, 2])
-        return True
 
     @property
     def steps(self) -> int:
@@ -72,15 +68,27 @@ class Recurrent(Writer):
     def _batch_first(self) -> bool:
         return bool(self.attribute("layout", 0))
 
-    def _plain(self) -> bool:
-        _, activations = _LAYERS[self.node.op_type]
+    def _activated(self, value: str, number: int, place: int) -> str:
+        """Append activation ``place`` of a direction, of a value clipped unless it is a cell."""
+        clip = self.single("clip", 0.0)
+        if clip > 0 and place < 2:
+            value = self.op("Min", self.op("Max", value, self.number(-clip)), self.number(clip))
         directions = self.type(_WEIGHT).shape[0]
-        given = [bytes(one).decode() for one in self.attribute("activations", [])]
-        usual = activations.split() * directions
-        if self.node.op_type == "RNN" and given == ["Relu"] * directions:
-            usual = given
-        options = (self.attribute(name, 0) for name in ("clip", "input_forget"))
-        return (not given or given == usual) and not any(options)
+        found = activations_of(
+            self.node.op_type,
+            directions,
+            [bytes(one).decode() for one in self.attribute("activations", [])],
+            *(self.attribute(f"activation_{key}", []) for key in ("alpha", "beta")),
+        )
+        name, numbers = found[number * (len(found) // directions) + place]
+        facts: dict[str, Any] = dict(numbers)
+        if name == "Affine":
+            value = self.op("Mul", value, self.number(numbers["alpha"]))
+            return self.op("Add", value, self.number(numbers["beta"]))
+        if name == "ScaledTanh":
+            value = self.op("Tanh", self.op("Mul", value, self.number(numbers["beta"])))
+            return self.op("Mul", value, self.number(numbers["alpha"]))
+        return self.op(name, value, **facts)
 
     def _text(self, name: str, default: str) -> str:
         return bytes(self.attribute(name, default.encode())).decode()
@@ -121,7 +129,7 @@ class Recurrent(Writer):
     ) -> tuple[list[str], str, str]:
         """Append the steps of one direction; return its results in order and its last state."""
         steps, batch, size = shape
-        gates, _ = _LAYERS[self.node.op_type]
+        gates, _ = LAYERS[self.node.op_type]
         width = self.type(_WEIGHT).shape[2]
         weight = self._part(self.node.input[_WEIGHT], number, [gates * size, width])
         own = self._part(self.node.input[_STATE_WEIGHT], number, [gates * size, size])
@@ -150,7 +158,7 @@ class Recurrent(Writer):
             now = self._part(given, step, [batch, gates * size])
             kept = self.op("Add", self.op("MatMul", state, own), more)
             before = state, cell
-            state, cell = self._step(now, kept, state, cell, size, (own, more), looks)
+            state, cell = self._step(number, now, kept, state, cell, size, (own, more), looks)
             outs.append(state)
             if lengths:
                 # Rows that are shorter keep their state, and their results are 0.
@@ -164,6 +172,7 @@ class Recurrent(Writer):
 
     def _step(
         self,
+        number: int,
         now: str,
         kept: str,
         state: str,
@@ -172,38 +181,41 @@ class Recurrent(Writer):
         after: tuple[str, str],
         looks: list[str],
     ) -> tuple[str, str]:
-        """Append a step: ``now`` comes from the input, ``kept`` from the state before.
+        """Append a step of direction ``number``.
+
+        ``now`` comes from the input, ``kept`` from the state before.
 
         ``after`` are the weights and the bias of the state, ``looks`` the peepholes if there are.
         """
 
-        def gate(value: str, number: int) -> str:
-            return self.cut(value, [1], [number * size], [(number + 1) * size])
+        def gate(value: str, place: int) -> str:
+            return self.cut(value, [1], [place * size], [(place + 1) * size])
 
-        def sigmoid(number: int, seen: str = "") -> str:
-            total = self.op("Add", gate(now, number), gate(kept, number))
+        def opened(place: int, seen: str = "") -> str:
+            total = self.op("Add", gate(now, place), gate(kept, place))
             for look in looks:
-                own = self.cut(look, [0], [number * size], [(number + 1) * size])
+                own = self.cut(look, [0], [place * size], [(place + 1) * size])
                 total = self.op("Add", total, self.op("Mul", own, seen))
-            return self.op("Sigmoid", total)
+            return self._activated(total, number, 0)
 
         kind = self.node.op_type
         if kind == "RNN":
-            given = [bytes(one).decode() for one in self.attribute("activations", [])]
-            return self.op((given or ["Tanh"])[0], self.op("Add", now, kept)), ""
+            return self._activated(self.op("Add", now, kept), number, 0), ""
         if kind == "LSTM":
-            taken, held = sigmoid(0, cell), sigmoid(2, cell)
-            new = self.op("Tanh", self.op("Add", gate(now, 3), gate(kept, 3)))
+            taken = opened(0, cell)
+            coupled = self.attribute("input_forget", 0)
+            held = self.op("Sub", self.number(1.0), taken) if coupled else opened(2, cell)
+            new = self._activated(self.op("Add", gate(now, 3), gate(kept, 3)), number, 1)
             cell = self.op("Add", self.op("Mul", held, cell), self.op("Mul", taken, new))
-            return self.op("Mul", sigmoid(1, cell), self.op("Tanh", cell)), cell
-        held, reset = sigmoid(0), sigmoid(1)
+            return self.op("Mul", opened(1, cell), self._activated(cell, number, 2)), cell
+        held, reset = opened(0), opened(1)
         before = self.op("Mul", reset, gate(kept, 2))
         if not self.attribute("linear_before_reset", 0):
             own, more = after
             end = [2 * size], [3 * size]
             before = self.op("MatMul", self.op("Mul", reset, state), self.cut(own, [1], *end))
             before = self.op("Add", before, self.cut(more, [0], *end))
-        new = self.op("Tanh", self.op("Add", gate(now, 2), before))
+        new = self._activated(self.op("Add", gate(now, 2), before), number, 1)
         # z * h + (1 - z) * n, with one product less.
         moved = self.op("Mul", held, self.op("Sub", state, new))
         return self.op("Add", new, moved), ""

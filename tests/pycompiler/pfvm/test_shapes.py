@@ -101,6 +101,10 @@ REFUSED: dict[str, tuple[str, Row]] = {
     "LRN": ("P0112", ("LRN", (1, 2, 4, 4), {}, [(1, 2, 4, 4)], {"size": 0})),
     "activation": ("P0112", ("RNN", *STEP, {"hidden_size": 2, "activations": ["Sine"]})),
     "activations": ("P0112", ("RNN", *STEP, {"hidden_size": 2, "activations": ["Tanh"] * 2})),
+    "a number of an activation": (
+        "P0112",
+        ("RNN", *STEP, {"hidden_size": 2, "activations": ["Affine"], "activation_alpha": [1.0]}),
+    ),
     "LpNormalization": ("P0112", ("LpNormalization", (4,), {}, [(4,)], {"p": 5})),
     "keepdims": ("P0112", ("ReduceMax", (4,), {}, [(1,)], {"keepdims": 7})),
     "mode": ("P0112", ("DepthToSpace", (1, 4, 1, 1), {}, [(1, 1, 2, 2)], {"mode": "X", **TWO})),
