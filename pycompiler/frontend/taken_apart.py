@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .attention import attention, flash_attention, is_hard
+from .odd_shapes import ODD_SHAPES
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty
 from .plain_operators.replacements import not_expressible
@@ -53,12 +54,15 @@ def _extreme(op: Any) -> _Rule:
     """Return the rule for a reduction without axes, for which the exporter requires axes."""
 
     def made_of(x: torch.Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
-        if axes:
+        if axes and x.ndim:
             return NotImplemented
         found = op(x.reshape(-1), [0])
         return found.reshape([1] * x.ndim) if keepdim else found
 
-    return _Rule(lambda node: not _argument(node, 1, "dim", ()), made_of)
+    def concerns(node: torch.fx.Node) -> bool:
+        return _single(node) or not _argument(node, 1, "dim", ())
+
+    return _Rule(concerns, made_of)
 
 
 def _cross_entropy(
@@ -378,6 +382,7 @@ _RULES: dict[object, _Rule] = {
         lambda node: True, flash_attention
     ),
     _ATEN.topk.default: _Rule(_single, _top_k),
+    **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},
 }
 
 

@@ -15,6 +15,10 @@ from .names import graphs
 #: types and attributes, which layers refuse, but no operator changes its result.
 OLDEST, NEWEST = 18, 28
 _IR_VERSION = 8  # the first version with opset 18
+#: From this opset on, onnx's inference leaves out the last window of a pool if it begins behind the
+#: input. onnxruntime and torch always do.
+_DROPS_WINDOWS = 22
+_POOLS = ("AveragePool", "LpPool", "MaxPool")
 _STANDARD = ("", "ai.onnx")
 #: Operators that onnx converts without an error although their meaning changes at this opset.
 _CONVERTED_WRONGLY = {"Hardmax": 13, "Scan": 9}
@@ -29,17 +33,22 @@ def opset_of(model: onnx.ModelProto) -> int:
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return ``model`` at opset ``OLDEST`` or newer; unchanged if onnx cannot convert it."""
     version = opset_of(model)
-    if not 0 < version < OLDEST:
+    nodes = [node for part in graphs(model.graph) for node in part.node]
+    goal = _DROPS_WINDOWS if any(map(_rounds_up, nodes)) else OLDEST
+    if not 0 < version < goal:
         return model
-    used = {node.op_type for part in graphs(model.graph) for node in part.node}
+    used = {node.op_type for node in nodes}
     if any(version < first for op, first in _CONVERTED_WRONGLY.items() if op in used):
         return model
     try:
-        made = onnx.version_converter.convert_version(model, OLDEST)
+        made = onnx.version_converter.convert_version(model, goal)
         made.ir_version = max(made.ir_version, _IR_VERSION)
         onnx.checker.check_model(made)
     except Exception:  # the errors of the converter have no common base class
         return model
+    for field in ("output", "value_info"):  # the converter infers shapes as the old opset did
+        made.graph.ClearField(field)
+        getattr(made.graph, field).extend(getattr(model.graph, field))
     known = {name: node for node in model.graph.node for name in node.output if name}
     for node in made.graph.node:
         before = next((known[name] for name in node.output if name in known), None)
@@ -48,6 +57,12 @@ def converted(model: onnx.ModelProto) -> onnx.ModelProto:
             del node.metadata_props[:]
             node.metadata_props.extend(before.metadata_props)
     return made
+
+
+def _rounds_up(node: onnx.NodeProto) -> bool:
+    """Whether a node is a pool that may have a last window past the end."""
+    ceils = any(attribute.name == "ceil_mode" and attribute.i for attribute in node.attribute)
+    return ceils and node.op_type in _POOLS
 
 
 def understood(node: onnx.NodeProto, opset: int) -> bool:

@@ -17,7 +17,7 @@ from onnx import helper
 from ..errors import PycompilerError
 from .known_shapes import constants, known_types, with_known_shapes
 from .names import all_names, fresh, graphs
-from .opsets import opset_of
+from .opsets import converted, opset_of
 from .prepare import refusal, with_axes
 from .session import HostSession
 from .sizes import Sizes
@@ -110,7 +110,7 @@ def _copy(type: onnx.TypeProto) -> onnx.TypeProto:
 
 def _inferred(model: onnx.ModelProto) -> _Types:
     """Return the type of each value, as far as it follows from the inputs and from hints."""
-    graph = with_known_shapes(with_axes(model)).graph
+    graph = with_known_shapes(with_axes(converted(model))).graph
     found = {info.name: info.type for info in (*graph.value_info, *graph.output)}
     for tensor in graph.initializer:
         found.setdefault(

@@ -137,6 +137,8 @@ def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -
     if weights is None:
         return
     kernel = tuple(facts.get("kernel_shape", weights[2:]))
+    if len(shapes[name]) != len(image):  # so ends onnx's inference where it gives up
+        raise _refused(node, name, "its `output_shape` is smaller than its input")
     if len(weights) != len(image) or weights[2:] != kernel:
         raise _refused(node, name, f"weights {weights} have no kernel {kernel} for {image}")
     turned = node.op_type == "ConvTranspose"

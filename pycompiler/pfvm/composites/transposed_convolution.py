@@ -134,6 +134,7 @@ def _axes(write: Writer, kernel: Sequence[int]) -> list[_Axis]:
         before = pads[axis]
         total = strides[axis] * (size - 1) + more[axis] + extent - results[axis]
         if mode.startswith("SAME") or write.attribute("output_shape", None):
+            total = max(0, total)
             before = total // 2 if mode == "SAME_UPPER" else total - total // 2
         elif mode == "VALID":
             before = 0

@@ -230,6 +230,36 @@ def test_slopes_along_channels(opset: int, shape: tuple[int, ...], count: int) -
     check(settled_model(made), lambda x: np.where(x < 0, x * slope.reshape(wide), x))
 
 
+@pytest.mark.parametrize("opset", [11, 18, 21, 22])
+@pytest.mark.parametrize("op", ["AveragePool", "MaxPool"])
+def test_last_windows_in_the_padding_are_left_out(op: str, opset: int) -> None:
+    """onnx's inference counts them before opset 22, unlike onnxruntime and torch."""
+    facts = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+    nodes = [helper.make_node(op, ["x"], ["y"], **facts)]
+    made = model(nodes, {"x": (1, 1, 7, 7)}, {"y": None}, opsets=[("", opset)])
+    check(settled_model(made), on_onnxruntime(made))
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "NOTSET"])
+@pytest.mark.parametrize(("kernel", "stride", "size"), [(2, 3, 6), (1, 3, 6), (3, 2, 5), (1, 2, 3)])
+def test_places_of_deconvolutions(
+    mode: str, kernel: int, stride: int, size: int, tmp_path: Path
+) -> None:
+    """A kernel below the stride leaves gaps, and none of them before the first place."""
+    facts = {"strides": [stride], "auto_pad": mode, "output_shape": [size]}
+    nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["y"], **facts)]
+    weights = {"w": np.arange(1, kernel + 1, dtype=np.float32).reshape(1, 1, -1)}
+    made = model(nodes, {"x": (1, 1, 2)}, {"y": None}, weights)
+    check(settled_model(made), on_onnxruntime(made), tmp_path / "out")
+
+
+def on_onnxruntime(made: onnx.ModelProto) -> Callable[..., Any]:
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return lambda **given: session.run(None, given)
+
+
 def learner(op: str, **attributes: Any) -> onnx.NodeProto:
     return helper.make_node(op, ["x"], ["s"], domain="ai.onnx.ml", **attributes)
 
@@ -267,11 +297,8 @@ def test_operators_of_other_domains_run_on_the_host(op: str, place: str, tmp_pat
         nodes = [helper.make_node("Neg", ["x"], ["a"]), node]
     opsets = [("", 18), (node.domain, 3 if node.domain == "ai.onnx.ml" else 1)]
     made = model(nodes, {"x": ("n", 2)}, {"y": ("n", None)}, opsets=opsets)
-    session = onnxruntime.InferenceSession(
-        made.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
     settled = settled_model(made, Sizes({"n": 3}))
-    check(settled, lambda x: session.run(None, {"x": x}), tmp_path / "out")
+    check(settled, on_onnxruntime(made), tmp_path / "out")
     report = (tmp_path / "out" / "report.json").read_text()
     assert f'"op": "{node.domain}.{op}"' in report
 

@@ -1,0 +1,104 @@
+"""Calls on shapes for which ONNX has no form, in operators that keep their meaning.
+
+ONNX squeezes no axis of several elements, and reduces no axis of a number. Its LSTM has no
+projections. torch's exporter fails at affine grids of one row. The table has whether a call is
+concerned, and what computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+_ATEN = torch.ops.aten
+_Concerns = Callable[[torch.fx.Node], bool]
+
+
+def _first(node: torch.fx.Node) -> torch.Tensor:
+    found: torch.Tensor = node.args[0].meta["val"]  # type: ignore[union-attr]
+    return found
+
+
+def _wide(node: torch.fx.Node) -> bool:
+    """Whether a squeezed axis has several elements: torch leaves it alone."""
+    x, axes = _first(node), node.args[1]
+    chosen = [axes] if isinstance(axes, int) else list(axes)  # type: ignore[arg-type]
+    return any(x.ndim and x.shape[axis] != 1 for axis in chosen)
+
+
+def _squeezed(x: torch.Tensor, axes: int | Sequence[int]) -> Any:
+    chosen = [axes] if isinstance(axes, int) else axes
+    own = {axis % x.ndim for axis in chosen if x.ndim}
+    if all(x.shape[axis] == 1 for axis in own):
+        return NotImplemented
+    return x.view([n for axis, n in enumerate(x.shape) if n != 1 or axis not in own])
+
+
+def _is_number(node: torch.fx.Node) -> bool:
+    return not _first(node).ndim
+
+
+def _of_number(op: Any) -> Callable[..., Any]:
+    """Return what reduces the one axis of a list of one number instead of none."""
+
+    def made_of(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim:
+            return NotImplemented
+        found = op(x.reshape(1), *args, **kwargs)
+        if isinstance(found, tuple):
+            return tuple(one.reshape(()) for one in found)
+        return found.reshape(())
+
+    return made_of
+
+
+def _has_one_row(node: torch.fx.Node) -> bool:
+    return 1 in node.args[1][2:]  # type: ignore[index,operator]
+
+
+def _affine_grid(theta: torch.Tensor, size: Sequence[int], align_corners: bool) -> Any:
+    """Return the places of a grid: an axis of one element is in the middle."""
+    axes, batch = size[2:], size[0]
+    if 1 not in axes:
+        return NotImplemented
+    parts = []
+    for number, count in enumerate(reversed(axes)):
+        place = torch.arange(count, dtype=theta.dtype) * 2 - (count - 1)
+        place = place / ((count - 1 if align_corners else count) or 1)
+        shape = [1] * len(axes)
+        shape[len(axes) - 1 - number] = count
+        parts.append(place.reshape(shape).expand(list(axes)))
+    parts.append(torch.ones(list(axes), dtype=theta.dtype))
+    base = torch.stack(parts, -1).reshape(1, -1, len(axes) + 1).expand(batch, -1, -1)
+    return (base @ theta.transpose(1, 2)).reshape(batch, *axes, len(axes))
+
+
+def _projects(node: torch.fx.Node) -> bool:
+    """Whether an LSTM projects its state, which the exporter ignores."""
+    states: Any = node.args[1]
+    state, cell = (one.meta["val"] for one in states)
+    return bool(state.shape != cell.shape)
+
+
+def _projected(x: torch.Tensor, state: Sequence[torch.Tensor], *args: Any) -> Any:
+    """Return the layer as torch writes it in steps."""
+    if state[0].shape == state[1].shape:
+        return NotImplemented
+    return torch._decomp.decompositions.lstm_impl(x, state, *args)
+
+
+_SPREADS = (_ATEN.var, _ATEN.std, _ATEN.var_mean, _ATEN.std_mean)
+_REDUCTIONS = [
+    *(_ATEN.any.dim, _ATEN.any.dims, _ATEN.all.dim, _ATEN.all.dims, _ATEN.aminmax.default),
+    *(op for spread in _SPREADS for op in (spread.dim, spread.correction)),
+    _ATEN.flip.default,
+]
+ODD_SHAPES: Mapping[Any, tuple[_Concerns, Callable[..., Any]]] = {
+    _ATEN.squeeze.dim: (_wide, _squeezed),
+    _ATEN.squeeze.dims: (_wide, _squeezed),
+    **{op: (_is_number, _of_number(op)) for op in _REDUCTIONS},
+    _ATEN.affine_grid_generator.default: (_has_one_row, _affine_grid),
+    _ATEN.lstm.input: (_projects, _projected),
+}
