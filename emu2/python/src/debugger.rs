@@ -261,13 +261,9 @@ impl PyDebugger {
         self.with(py, |session| session.at_tag(tag))
     }
 
-    /// The number of the first statement of `first` to before `last` that may write a word of a place such as `lm0[12:16]`; None if
-    /// there is none. MVs may write any word of their memory. Raises EmulatorError D0001.
+    /// The first statement of `first` to before `last` that may write to a place such as `lm0[12:16]`. Raises EmulatorError D0001.
     fn first_write(&self, py: Python<'_>, place: Name, first: usize, last: usize) -> PyResult<Option<usize>> {
-        self.with(py, |session| {
-            let place = PlaceSet::parse(&place, &session.spec())?;
-            Ok(session.first_write(&place, first..last))
-        })
+        self.with(py, |s| PlaceSet::parse(&place, &s.spec()).map(|place| s.first_write(&place, first..last)))
     }
 
     /// The words of a place such as `lm0[12:16].f of n0c1b2m3p0`, a dict for each: unit, addr, word (bits), text (numbers). At most
