@@ -20,7 +20,7 @@ from ..errors import error
 from .declared import static_shape
 from .names import graphs, keys
 from .random import taken_for_functions
-from .reference_loop import Loop
+from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
 
 Array = NDArray[Any]
@@ -122,7 +122,7 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:
     """Return onnx's own evaluator of a model; None if it lacks an operator."""
     try:
-        return ReferenceEvaluator(model, new_ops=[Loop, LSTM, GRU, RNN])
+        return ReferenceEvaluator(model, new_ops=[*REFERENCE, LSTM, GRU, RNN])
     except Exception:  # its errors have no common base class either
         return None
 

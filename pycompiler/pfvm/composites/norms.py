@@ -149,12 +149,11 @@ def mean(write: Writer) -> bool:
 
 
 def mean_of_several(write: Writer) -> bool:
-    """Write the mean of tensors as their sum, times one over their number."""
+    """Write the mean of tensors as a share of their sum."""
     total, *others = write.node.input
     for other in others:
         total = write.op("Add", total, other)
-    share = write.number(1.0 / len(write.node.input))
-    write.op("Mul", total, share, result=write.node.output[0])
+    write.share(total, len(write.node.input), write.node.output[0])
     return True
 
 
@@ -194,7 +193,7 @@ def log_sum_exp(write: Writer) -> bool:
 
 
 def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
-    """Write a mean as a sum times one over the count; one of integers is cut to an integer."""
+    """Write a mean as a share of the sum; one of integers is cut to an integer."""
     if not axes:
         write.op("Identity", write.node.input[0], result=write.node.output[0])
         return True
@@ -204,5 +203,5 @@ def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
     if write.type(0).elem in INTEGERS:
         write.op("Div", total, write.number(max(1, count)), result=write.node.output[0])
     else:
-        write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
+        write.share(total, count, write.node.output[0])
     return True

@@ -248,8 +248,15 @@ class Writer:
 
     def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
         """Append the mean over axes, which keep size 1."""
-        total = self.op("ReduceSum", value, self.ints(axes), keepdims=1)
-        return self.op("Mul", total, self.number(1.0 / count), result=result)
+        return self.share(self.op("ReduceSum", value, self.ints(axes), keepdims=1), count, result)
+
+    def share(self, total: str, count: int, result: str | None = None) -> str:
+        """Append a part of ``count`` equal ones, rounded once: equal numbers have them as mean."""
+        if self.type(0).elem != "float" or not count & (count - 1):
+            return self.op("Mul", total, self.number(1.0 / max(1, count)), result=result)
+        wide = self.op("Cast", total, to=onnx.TensorProto.DOUBLE)
+        part = self.op("Mul", wide, self.constant(np.asarray(1.0 / count), "share"))
+        return self.op("Cast", part, result=result, to=onnx.TensorProto.FLOAT)
 
 
 def axis_of(write: Writer, default: int) -> int:

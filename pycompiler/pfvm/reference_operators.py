@@ -1,9 +1,12 @@
-"""The Loop of onnx's reference evaluator, with the shapes of its joined results corrected."""
+"""Operators of onnx's reference evaluator that it computes wrongly, corrected."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_loop import Loop as _Loop
 
 
@@ -36,3 +39,31 @@ class Loop(_Loop):
         joined = zip(found[self.N : self.N + self.K], turns[-1], strict=True)
         shaped = (array.reshape(len(turns), *shape) for array, shape in joined)
         return (*found[: self.N], *shaped, *found[self.N + self.K :])
+
+
+class Erf(OpRun):
+    """The error function; onnx's own class computes it in singles."""
+
+    op_domain = ""
+
+    def _run(self, x: Any) -> tuple[Any, ...]:
+        found = [math.erf(float(one)) for one in x.reshape(-1)]
+        return (np.asarray(found, np.float64).astype(x.dtype).reshape(x.shape),)
+
+
+class LogSoftmax(OpRun):
+    """The logarithm of Softmax; onnx's own class takes that of a result that may be 0."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, axis: int | None = None) -> tuple[Any, ...]:
+        axis = -1 if axis is None else axis
+        if not x.size:
+            return (x,)
+        wide = x if x.dtype == np.float64 else x.astype(np.float32)
+        moved = wide - wide.max(axis=axis, keepdims=True)
+        found = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
+        return (found.astype(x.dtype),)
+
+
+REFERENCE: list[Any] = [Erf, LogSoftmax, Loop]
