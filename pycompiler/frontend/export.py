@@ -38,7 +38,7 @@ from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
 from .plain_operators import all_in_plain_operators, in_plain_operators
 from .plain_operators.replacements import not_expressible
-from .simpler_calls import with_simpler_calls
+from .simpler_calls import with_copied_results, with_simpler_calls
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
@@ -50,6 +50,7 @@ from .training_step import (
     refused_gradients,
     training_step,
 )
+from .translations import translations
 from .written_out import WrittenOut
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -285,13 +286,16 @@ def _exported(
     program: torch.export.ExportedProgram, extra: Mapping[str, Any]
 ) -> torch.onnx.ONNXProgram | None:
     """Export the program; operators that torch cannot translate have forms of our own."""
-    program = in_plain_operators(program)
+    own = extra.get("custom_translation_table") or {}
+    extra = {**extra, "custom_translation_table": {**translations(), **own}}
+    program = with_copied_results(in_plain_operators(program))
     try:
         return torch.onnx.export(program, dynamo=True, verbose=False, **extra)
     except torch.onnx.OnnxExporterError:
         plain = all_in_plain_operators(program)
         if plain is None:
             raise
+        plain = with_copied_results(plain)
         return torch.onnx.export(plain, dynamo=True, verbose=False, **extra)
 
 

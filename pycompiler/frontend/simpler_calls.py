@@ -33,6 +33,19 @@ _NEVER_EMPTY = frozenset(
 )
 
 
+#: Operators whose argument `dtype` is the type of their operand. The exporter casts afterwards.
+_CAST_FIRST = {
+    getattr(_ATEN, name)
+    for name in (
+        *("sum", "nansum", "mean", "prod", "cumsum", "cumprod", "norm", "softmax", "log_softmax"),
+        *("special_softmax", "special_log_softmax", "linalg_norm", "linalg_vector_norm"),
+        "linalg_matrix_norm",
+    )
+}
+#: Operators for which the exporter has no type promotion.
+_PROMOTED = {_ATEN.pow, _ATEN.rsub}
+
+
 def _same_operators() -> dict[Any, Any]:
     found = {}
     for second, first in _SAME.items():
@@ -46,17 +59,70 @@ _FIRST_NAMES = _same_operators()
 
 
 def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Give operators their first names, and make some results without elements constants."""
+    """Give operators their first names, and make some results without elements constants.
+
+    Writes in place become new values first, so that their operators have one name.
+    """
+    if any(map(_writes, program.graph_module.graph.nodes)):
+        program = program.run_decompositions({})
     graph = program.graph_module.graph
     for node in graph.nodes:
         if node.op != "call_function":
             continue
         node.target = _FIRST_NAMES.get(node.target, node.target)
         value = node.meta.get("val")
+        packet = getattr(node.target, "overloadpacket", None)
+        if packet in _CAST_FIRST:
+            _cast(node, _given_dtype(node), 1)
+        elif packet in _PROMOTED:
+            _cast(node, value.dtype, 2)
         if node.target in _NEVER_EMPTY and isinstance(value, torch.Tensor) and _known_empty(value):
             node.target = _ATEN.full.default
             node.args, node.kwargs = (list(value.shape), 0), {"dtype": value.dtype}
     graph.eliminate_dead_code()
+    program.graph_module.recompile()
+    return program
+
+
+def _writes(node: torch.fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _given_dtype(node: torch.fx.Node) -> torch.dtype | None:
+    found = node.kwargs.get("dtype")
+    for argument, given in zip(node.target._schema.arguments, node.args, strict=False):  # type: ignore[union-attr]
+        found = given if argument.name == "dtype" else found
+    return found  # type: ignore[return-value]
+
+
+def _cast(node: torch.fx.Node, dtype: torch.dtype | None, count: int) -> None:
+    """Cast the first operands of a call."""
+    for place, operand in enumerate(node.args[:count]):
+        value = operand.meta["val"] if isinstance(operand, torch.fx.Node) else None
+        if value is None or dtype is None or value.dtype == dtype:
+            continue
+        with node.graph.inserting_before(node):
+            made = node.graph.call_function(_ATEN._to_copy.default, (operand,), {"dtype": dtype})
+        made.meta = {**node.meta, "val": value.to(dtype)}
+        node.update_arg(place, made)
+
+
+def with_copied_results(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Put a copy behind each result: the exporter gives results the type that it computes in.
+
+    It casts them for the nodes behind only.
+    """
+    graph, signature = program.graph_module.graph, program.graph_signature
+    end = graph.output_node()
+    with program.graph_module._set_replace_hook(signature.get_replace_hook()):
+        for node in dict.fromkeys(end.all_input_nodes):
+            if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+                continue
+            with graph.inserting_before(end):
+                copy = graph.call_function(_ATEN.clone.default, (node,))
+            copy.meta = dict(node.meta)
+            node.replace_all_uses_with(copy, lambda user: user is end)
     program.graph_module.recompile()
     return program
 

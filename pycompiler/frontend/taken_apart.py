@@ -14,14 +14,15 @@ from typing import Any
 import torch
 
 from .attention import attention, flash_attention, is_hard
+from .class_loss import cross_entropy, no_plain_classes
+from .double_forms import DOUBLES, reads_doubles
 from .odd_shapes import ODD_SHAPES
 from .plain_operators.images import PADS
-from .plain_operators.places import indexed, joined_empty
+from .plain_operators.places import indexed, joined_empty, scatter_reduced
 from .plain_operators.replacements import not_expressible
+from .resizes import RESIZES
 
 _ATEN = torch.ops.aten
-#: torch's numbers of the reductions; the third is the sum.
-_NONE, _MEAN = 0, 1
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,6 @@ def _argument(node: torch.fx.Node, place: int, name: str, default: object) -> An
     return node.args[place] if place < len(node.args) else node.kwargs.get(name, default)
 
 
-def _no_plain_classes(node: torch.fx.Node) -> bool:
-    """Whether the loss has smoothing, targets that are chances, or no batch axis.
-
-    The exporter drops smoothing, and takes every target for a batch of classes.
-    """
-    chances, target = (node.args[place].meta["val"] for place in (0, 1))  # type: ignore[union-attr]
-    smoothed = _argument(node, 5, "label_smoothing", 0.0) != 0.0
-    return bool(smoothed or target.is_floating_point() or chances.ndim == 1)
-
-
 def _extreme(op: Any) -> _Rule:
     """Return the rule for a reduction without axes, for which the exporter requires axes."""
 
@@ -63,45 +54,6 @@ def _extreme(op: Any) -> _Rule:
         return _single(node) or not _argument(node, 1, "dim", ())
 
     return _Rule(concerns, made_of)
-
-
-def _cross_entropy(
-    x: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
-    reduction: int = _MEAN,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> torch.Tensor:
-    """Return the loss by the formula of torch's documentation."""
-    if x.ndim == 1:
-        one = _cross_entropy(
-            x[None], target[None], weight, reduction, ignore_index, label_smoothing
-        )
-        return one[0] if reduction == _NONE else one
-    classes, chances = x.shape[1], x.log_softmax(1)
-    weighted = chances
-    if weight is not None:
-        weighted = chances * weight.reshape(-1, *[1] * (x.ndim - 2))
-    if target.is_floating_point():
-        smooth = target * (1 - label_smoothing) + label_smoothing / classes
-        each = -(weighted * smooth).sum(1)
-        return _joined(each, reduction, each.numel())
-    ignored = target == ignore_index
-    known = target.masked_fill(ignored, 0)
-    weights = torch.ones_like(known, dtype=x.dtype) if weight is None else weight[known]
-    weights = weights.masked_fill(ignored, 0.0)
-    loss = -(chances.gather(1, known[:, None]).squeeze(1) * weights)
-    if label_smoothing != 0.0:
-        rest = weighted.sum(1).masked_fill(ignored, 0.0)
-        loss = (1 - label_smoothing) * loss - label_smoothing / classes * rest
-    return _joined(loss, reduction, weights.sum())
-
-
-def _joined(each: torch.Tensor, reduction: int, count: torch.Tensor | int) -> torch.Tensor:
-    if reduction == _NONE:
-        return each
-    return each.sum() / count if reduction == _MEAN else each.sum()
 
 
 def _drawn_once(node: torch.fx.Node) -> bool:
@@ -201,11 +153,11 @@ def _adaptive_average(x: torch.Tensor, sizes: Sequence[int]) -> Any:
         return NotImplemented
     if prod(shape) == 1:
         return x.expand(*front, *sizes).clone()
-    weights = torch.ones(1, 1)
+    weights = torch.ones(1, 1, dtype=x.dtype)
     for size, count in zip(shape, sizes, strict=True):
         number, place = torch.arange(count), torch.arange(size)[:, None]
         first, end = number * size // count, ((number + 1) * size + count - 1) // count
-        own = ((place >= first) & (place < end)) / (end - first)
+        own = ((place >= first) & (place < end)).to(x.dtype) / (end - first)
         weights = (weights[:, None, :, None] * own[None, :, None, :]).reshape(
             weights.shape[0] * size, weights.shape[1] * count
         )
@@ -343,6 +295,18 @@ def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None
     return torch.einsum(f"{','.join(terms)}->{result.replace('...', letters)}", *spread)
 
 
+def _joins_otherwise(node: torch.fx.Node) -> bool:
+    """Whether a scatter leaves out its own elements, or takes means, which ONNX has not."""
+    without = not _argument(node, 5, "include_self", True)
+    return bool(without or node.args[4] == "mean")
+
+
+def _scatter_reduced(*args: Any, **kwargs: Any) -> Any:
+    if kwargs.get("include_self", True) and args[4] != "mean":
+        return NotImplemented
+    return scatter_reduced(*args, **kwargs)
+
+
 def _top_k(
     x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Any:
@@ -373,7 +337,10 @@ _RULES: dict[object, _Rule] = {
     _ATEN.native_batch_norm.default: _Rule(_changed_statistics, _batch_norm),
     _ATEN._native_batch_norm_legit.default: _Rule(_changed_statistics, _batch_norm),
     **{op: _Rule(_cropped, made_of) for op, made_of in PADS.items()},
-    _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
+    _ATEN.cross_entropy_loss.default: _Rule(
+        lambda node: no_plain_classes(node, _argument(node, 5, "label_smoothing", 0.0)),
+        cross_entropy,
+    ),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),
     _ATEN.multinomial.default: _Rule(_drawn_once, _refused),
@@ -381,16 +348,32 @@ _RULES: dict[object, _Rule] = {
     _ATEN._scaled_dot_product_flash_attention_for_cpu.default: _Rule(
         lambda node: True, flash_attention
     ),
+    _ATEN.scatter_reduce.two: _Rule(_joins_otherwise, _scatter_reduced),
+    **{op: _Rule(rule.concerns, rule) for op, rule in RESIZES.items()},
     _ATEN.topk.default: _Rule(_single, _top_k),
     **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},
 }
 
 
+def _either(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a function that tries the second where the first does not concern a call."""
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        found = first(*args, **kwargs)
+        return second(*args, **kwargs) if found is NotImplemented and second else found
+
+    return made_of
+
+
 def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Return ``program`` with the calls that the table concerns decomposed."""
+    """Return ``program`` with the calls that the tables concern decomposed."""
     found: dict[Any, Callable[..., Any]] = {}
+    for node in program.graph.nodes:
+        if node.target in DOUBLES and reads_doubles(node):
+            found |= DOUBLES
     for node in program.graph.nodes:
         rule = _RULES.get(node.target)
         if rule is not None and rule.concerns(node):
-            found[rule.becomes or node.target] = rule.made_of
+            op = rule.becomes or node.target
+            found[op] = _either(rule.made_of, DOUBLES.get(op))
     return program.run_decompositions(found) if found else program

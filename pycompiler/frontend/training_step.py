@@ -28,6 +28,7 @@ from torch.optim.optimizer import (
 )
 
 from ..errors import error
+from .cumulative_averages import shares_as_tensors
 from .gradient_rules import GRADIENT_RULES, Counter, counted
 from .tensor_names import get_tensor_name
 
@@ -130,7 +131,14 @@ def training_step(
     buffers.append(counter.calls)
     watched = register_module_forward_pre_hook(note)
     try:
-        with _in_step(), plain_kernels(), _kept(counter.calls), counted(counter), _no_new_state():
+        with (
+            _in_step(),
+            plain_kernels(),
+            _kept(counter.calls),
+            counted(counter),
+            _no_new_state(),
+            shares_as_tensors(),
+        ):
             traced = _traced(numbered, inputs)
     finally:
         watched.remove()

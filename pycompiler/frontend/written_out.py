@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from .ctc import ctc_loss
+from .cumulative_averages import batch_norm
 from .plain_operators.functions import (
     bincount,
     corrcoef,
@@ -56,6 +57,7 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
     torch.corrcoef: corrcoef,
     torch.Tensor.corrcoef: corrcoef,
     torch.linalg.lstsq: lstsq,
+    functional.batch_norm: batch_norm,
     functional.gaussian_nll_loss: gaussian_nll_loss,
 }
 

@@ -103,8 +103,27 @@ def _threshold_backward(grad: torch.Tensor, x: torch.Tensor, threshold: float) -
     return torch.where(x > threshold, grad, 0.0)
 
 
+def _weight_norm(
+    v: torch.Tensor, g: torch.Tensor, dim: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the weights with the lengths ``g``, and the lengths that they had."""
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    length = torch.sqrt((v * v).sum(axes, keepdim=True))
+    return v * (g / length), length
+
+
+def _weight_norm_backward(
+    grad: torch.Tensor, v: torch.Tensor, g: torch.Tensor, length: torch.Tensor, dim: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    along = (grad * v).sum(axes, keepdim=True) / length
+    return (grad - v * (along / length)) * (g / length), along
+
+
 NORM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.native_batch_norm_backward.default: _batch_norm_backward,
+    _ATEN._weight_norm_interface.default: _weight_norm,
+    _ATEN._weight_norm_interface_backward.default: _weight_norm_backward,
     _ATEN.threshold_backward.default: _threshold_backward,
     _ATEN.native_batch_norm.default: _batch_norm,
     _ATEN.native_layer_norm.default: _layer_norm,

@@ -32,22 +32,39 @@ def _hypot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return large * torch.sqrt(1 + ratio * ratio)
 
 
+def _angle(x: torch.Tensor) -> Any:
+    """Return 0 or pi for a real number, and NaN for a NaN."""
+    if x.is_complex():
+        return NotImplemented
+    x = _floats(x)
+    found = torch.where(x < 0, torch.full_like(x, math.pi), torch.zeros_like(x))
+    return torch.where(x != x, x, found)
+
+
 def _heaviside(x: torch.Tensor, at_zero: torch.Tensor) -> torch.Tensor:
     return torch.where(x == 0, at_zero, (x > 0).to(at_zero.dtype))
 
 
 def _copysign(magnitude: torch.Tensor, sign: Operand) -> torch.Tensor:
-    """Return the magnitude with the sign of a number; the sign of zero counts as +."""
-    if not magnitude.is_floating_point():
-        magnitude = magnitude.to(torch.get_default_dtype())
-    size = magnitude.abs()
+    """Return the magnitude with the sign of a number."""
     if not isinstance(sign, torch.Tensor):
+        size = _floats(magnitude).abs()
         return -size if math.copysign(1.0, sign) < 0 else size
-    return torch.where(sign < 0, -size, size)
+    magnitude, sign = _both(magnitude, sign)
+    size = magnitude.abs()
+    return _turned(size, _signbit(sign))
+
+
+def _turned(x: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
+    """Change the signs of some numbers, by a product: onnxruntime's choices have no -0."""
+    return x * (1.0 - 2.0 * turns.to(x.dtype))
 
 
 def _signbit(x: torch.Tensor) -> torch.Tensor:
-    return x < 0
+    """Whether a number is below 0 or -0; the inverse of -0 is an infinity with its sign."""
+    if not x.is_floating_point():
+        return x < 0 if x.dtype != torch.bool else torch.zeros_like(x)
+    return torch.where(x == 0, x.reciprocal(), x) < 0
 
 
 def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
@@ -75,11 +92,12 @@ def polynomial(x: torch.Tensor, coefficients: Sequence[float]) -> torch.Tensor:
     return found
 
 
-#: B(2n) / 2n for n from 7 down to 1: the asymptotic series of digamma.
+#: B(2n) / 2n for n from 8 down to 1: the asymptotic series of digamma.
 _BERNOULLI = (
-    1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12,
+    -3617 / 8160, 1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12,
 )  # fmt: skip
-_SHIFTS = 6
+#: Below this argument and half, the series has not the digits of a double.
+_SHIFTS = 8
 
 
 def digamma(x: torch.Tensor) -> torch.Tensor:
@@ -118,11 +136,28 @@ def erfinv(x: torch.Tensor) -> torch.Tensor:
     inside = x.abs() < 1
     known = torch.where(inside, x, torch.zeros_like(x))
     w = -torch.log((1 - known) * (1 + known))
+    if x.dtype == torch.float64:
+        return torch.where(inside, _erfinv_of_doubles(known, w), _edge_of_erfinv(x))
     near = polynomial(w - 2.5, _NEAR)
     far = polynomial(torch.sqrt(torch.clamp(w, min=5.0)) - 3, _FAR)
     found = torch.where(w < 5, near, far) * known
-    edge = torch.where(x.abs() == 1, x * math.inf, torch.full_like(x, math.nan))
-    return torch.where(inside, found, edge)
+    return torch.where(inside, found, _edge_of_erfinv(x))
+
+
+def _edge_of_erfinv(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.abs() == 1, x * math.inf, torch.full_like(x, math.nan))
+
+
+def _erfinv_of_doubles(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Return Winitzki's approximation, which two steps of Halley make exact."""
+    a = 0.147
+    half = 2 / (math.pi * a) - 0.5 * w
+    found = torch.sqrt(torch.sqrt(half * half + w / a) - half)
+    found = torch.where(x < 0, -found, found)
+    for _ in range(2):
+        off = (torch.erf(found) - x) * (0.5 * math.sqrt(math.pi)) * torch.exp(found * found)
+        found = found - off / (1 + found * off)
+    return torch.where(x.abs() < 1e-8, x * (0.5 * math.sqrt(math.pi)), found)
 
 
 def _floats(x: torch.Tensor) -> torch.Tensor:
@@ -132,6 +167,10 @@ def _floats(x: torch.Tensor) -> torch.Tensor:
 def _expm1(x: torch.Tensor) -> torch.Tensor:
     """Return exp(x) - 1. Elu has it for negative x; expm1(x) = -expm1(-x) exp(x)."""
     x = _floats(x)
+    if x.dtype == torch.float64:
+        near = x.abs() < 1
+        half = torch.tanh(0.5 * torch.where(near, x, torch.zeros_like(x)))
+        return torch.where(near, 2 * half / (1 - half), torch.exp(x) - 1)
     below = torch.nn.functional.elu(-x.abs())
     return torch.where(x < 0, below, -below * torch.exp(x))
 
@@ -171,20 +210,44 @@ def _logaddexp(base: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tens
 
 
 def _atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return the angle of a point. The sign of zero counts as +."""
+    """Return the angle of a point. A zero has the angle of its sign."""
     y, x = _both(y, x)
     up, across = y.abs(), x.abs()
     large, small = torch.maximum(up, across), torch.minimum(up, across)
-    angle = torch.atan(small / torch.where(large == 0, torch.ones_like(large), large))
+    one = torch.ones_like(large)
+    ratio = torch.where(small == large, one, small / torch.where(large == 0, one, large))
+    angle = torch.atan(torch.where(large == 0, large, ratio))
     angle = torch.where(up > across, math.pi / 2 - angle, angle)
-    angle = torch.where(x < 0, math.pi - angle, angle)
-    return torch.where(y < 0, -angle, angle)
+    angle = torch.where(_signbit(x), math.pi - angle, angle)
+    return _turned(angle, _signbit(y))
+
+
+def in_singles(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute short floats as singles, and round the results."""
+    short = (torch.float16, torch.bfloat16)
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        kinds = [x.dtype for x in args if isinstance(x, torch.Tensor) and x.dtype in short]
+        if not kinds:
+            return function(*args, **kwargs)
+        whole = [x.float() if getattr(x, "dtype", None) in short else x for x in args]
+        kind = kinds[0] if len(set(kinds)) == 1 else torch.float32
+        floats = (torch.float32, torch.float64)
+        if any(getattr(x, "dtype", None) in floats and x.ndim for x in args):
+            return function(*whole, **kwargs)
+        found = function(*whole, **kwargs)
+        parts = found if isinstance(found, tuple) else (found,)
+        made = tuple(x.to(kind) if x.dtype == torch.float32 else x for x in parts)
+        return made if isinstance(found, tuple) else made[0]
+
+    return made_of
 
 
 ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.fmax.default: _extreme_of_numbers(torch.maximum),
     _ATEN.fmin.default: _extreme_of_numbers(torch.minimum),
     _ATEN.hypot.default: _hypot,
+    _ATEN.angle.default: _angle,
     _ATEN.heaviside.default: _heaviside,
     _ATEN.copysign.Tensor: _copysign,
     _ATEN.copysign.Scalar: _copysign,
@@ -204,3 +267,4 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.erfinv.default: erfinv,
     _ATEN.special_erfinv.default: erfinv,
 }
+ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}

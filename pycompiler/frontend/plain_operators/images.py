@@ -76,7 +76,7 @@ def _inside(at: torch.Tensor, size: int, padding: int, align_corners: bool) -> t
     return at.clamp(0, size - 1)
 
 
-def padded(x: torch.Tensor, pad: Sequence[int], mode: str = "replicate", value: Any = None) -> Any:
+def padded(x: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Any:
     """Pad and crop by picking rows: torch lets a negative pad reach beyond the other end."""
     if min(pad, default=0) >= 0 or mode == "constant":
         return NotImplemented
@@ -101,65 +101,11 @@ def _reflection_pad(x: torch.Tensor, pad: Sequence[int]) -> Any:
     return padded(x, pad, "reflect")
 
 
-def _triangle(place: Any) -> Any:
-    return (1 - place.abs()).clamp(min=0)
-
-
-def _cubic(place: Any) -> Any:
-    far, a = place.abs(), -0.5
-    near = ((a + 2) * far - (a + 3)) * far * far + 1
-    rest = (((far - 5) * far + 8) * far - 4) * a
-    return torch.where(far < 1, near, torch.where(far < 2, rest, torch.zeros_like(far)))
-
-
-def _smooth_resize(weight: Callable[[Any], Any], reach: float) -> Callable[..., Any]:
-    """Return a resize that averages when it shrinks: a product with weights along each axis."""
-
-    def made_of(
-        x: torch.Tensor,
-        output_size: Sequence[int] | None,
-        align_corners: bool,
-        *given: Any,
-        **named: Any,
-    ) -> torch.Tensor:
-        factors = [*given, *named.values()]
-        if len(factors) == 1 and isinstance(factors[0], Sequence):
-            factors = list(factors[0])
-        factors = factors if len(factors) == 2 else [None, None]
-        sizes = output_size
-        if sizes is None:
-            sizes = [int(n * f) for n, f in zip(x.shape[-2:], factors, strict=True)]
-        for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True)):
-            size = x.shape[axis + 2]
-            scale = 1 / factor if factor else size / count
-            if align_corners:
-                scale = (size - 1) / (count - 1) if count > 1 else 0.0
-            matrix = _weights(size, count, scale).to(x.dtype)
-            x = x @ matrix.T if axis else matrix @ x
-        return x
-
-    def _weights(size: int, count: int, scale: float) -> torch.Tensor:
-        wide = max(scale, 1.0)
-        center = (scale * (torch.arange(count, dtype=torch.float64) + 0.5))[:, None]
-        first = torch.floor(center - reach * wide + 0.5)
-        last = torch.floor(center + reach * wide + 0.5)
-        place = torch.arange(size, dtype=torch.float64)
-        own = weight((place - center + 0.5) / wide)
-        own = torch.where((place >= first) & (place < last), own, torch.zeros_like(own))
-        return own / own.sum(1, keepdim=True)
-
-    return made_of
-
-
 IMAGES: dict[Any, Callable[..., Any]] = {
     _ATEN.adaptive_max_pool1d.default: _adaptive_max_pool(1, functional.max_pool1d),
     _ATEN.adaptive_max_pool2d.default: _adaptive_max_pool(2, functional.max_pool2d),
     _ATEN.adaptive_max_pool3d.default: _adaptive_max_pool(3, functional.max_pool3d),
     _ATEN.grid_sampler_3d.default: _grid_sampler,
-    _ATEN._upsample_bilinear2d_aa.default: _smooth_resize(_triangle, 1.0),
-    _ATEN._upsample_bilinear2d_aa.vec: _smooth_resize(_triangle, 1.0),
-    _ATEN._upsample_bicubic2d_aa.default: _smooth_resize(_cubic, 2.0),
-    _ATEN._upsample_bicubic2d_aa.vec: _smooth_resize(_cubic, 2.0),
 }
 #: Those of which the exporter takes some calls.
 PADS: dict[Any, Callable[..., Any]] = {

@@ -82,42 +82,50 @@ def _index_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor:
-    """Join the rows of ``source`` with the same index, by comparing it with all places."""
+    """Join the rows of ``source`` with the same index."""
+    wide = [-1 if axis == dim % max(1, x.ndim) else 1 for axis in range(x.ndim)]
+    index = index.to(torch.int64).reshape(wide).expand(source.shape)
+    return scatter_reduced(x, dim, index, source, reduce, include_self=include_self)
+
+
+def scatter_reduced(
+    x: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    source: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> torch.Tensor:
+    """Join what lands at a place; its own element takes part with ``include_self``."""
+    plain = {"sum": "sum", "mean": "sum", "prod": "prod", "amax": "amax", "amin": "amin"}[reduce]
     if not x.ndim:
-        x, source = x.reshape(1), source.reshape(1)
-        return _index_reduce(x, 0, index, source, reduce, include_self=include_self)[0]
-    moved, rows = x.movedim(dim, 0), source.movedim(dim, 0)
-    found = []
-    hits = index.reshape(-1)[None, :] == torch.arange(moved.shape[0])[:, None]
-    for place in range(moved.shape[0]):
-        own = moved[place]
-        hit = hits[place]
-        wide = hit.reshape(-1, *[1] * (rows.ndim - 1))
-        start = own if include_self else _neutral(own, reduce)
-        if reduce == "prod":
-            joined = start * torch.where(wide, rows, torch.ones_like(rows)).prod(0)
-        elif reduce == "mean":
-            total = start + torch.where(wide, rows, torch.zeros_like(rows)).sum(0)
-            number = hit.to(x.dtype).sum() + float(include_self)
-            joined = total / number.clamp(min=1)
-        else:
-            pick = torch.maximum if reduce == "amax" else torch.minimum
-            for row in range(rows.shape[0]):
-                start = torch.where(hit[row], pick(start, rows[row]), start)
-            joined = start
-        found.append(joined if include_self else torch.where(hit.any(), joined, own))
-    return torch.stack(found).movedim(0, dim)
+        x, index, source = x.reshape(1), index.reshape(1), source.reshape(1)
+        joined = scatter_reduced(x, 0, index, source, reduce, include_self=include_self)
+        return joined.reshape(())
+    own = x if include_self else x.scatter(dim, index, _neutral(x.dtype, reduce))
+    found: torch.Tensor = _ATEN.scatter_reduce.two(own, dim, index, source, plain)
+    if reduce != "mean":
+        return found
+    kind = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    count: torch.Tensor = torch.full(x.shape, float(include_self), dtype=kind)
+    ones = torch.ones(index.shape, dtype=kind)
+    count = _ATEN.scatter_reduce.two(count, dim, index, ones, "sum").clamp(min=1)
+    if not x.is_floating_point():
+        return torch.div(found, count, rounding_mode="floor")
+    return (found / count).to(x.dtype)
 
 
-def _neutral(x: torch.Tensor, reduce: str) -> torch.Tensor:
-    if reduce in ("prod", "mean"):
-        return torch.full_like(x, float(reduce == "prod"))
-    low, high = (
-        (-torch.inf, torch.inf)
-        if x.is_floating_point()
-        else (torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max)
-    )
-    return torch.full_like(x, low if reduce == "amax" else high)
+def _neutral(dtype: torch.dtype, reduce: str) -> float:
+    """Return the number that changes nothing in a reduction."""
+    if reduce in ("prod", "mean", "sum"):
+        return float(reduce == "prod")
+    if dtype.is_floating_point:
+        return -torch.inf if reduce == "amax" else torch.inf
+    if dtype == torch.bool:
+        return reduce == "amin"
+    info = torch.iinfo(dtype)
+    return info.min if reduce == "amax" else info.max
 
 
 def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
@@ -140,6 +148,10 @@ def _norm(size: torch.Tensor, p: float) -> torch.Tensor:
     if p == 1:
         return size.sum(-1)
     return torch.sqrt((size * size).sum(-1)) if p == 2 else (size**p).sum(-1) ** (1 / p)
+
+
+def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    return source.to(x.dtype).expand(x.shape).clone()
 
 
 def _put(
@@ -267,6 +279,7 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.vstack.default: _vstack,
     _ATEN.dstack.default: _dstack,
     _ATEN.column_stack.default: _column_stack,
+    _ATEN.copy.default: _copied,
     _ATEN.diagonal_scatter.default: _diagonal_scatter,
     _ATEN.index_reduce.default: _index_reduce,
     _ATEN.embedding_renorm.default: _embedding_renorm,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
-from .elementwise import digamma, log1p, polynomial
+from .elementwise import digamma, in_singles, log1p, polynomial
+from .series import coefficients, summed
 
 _ATEN = torch.ops.aten
 _EDGE = 3.75
@@ -28,12 +30,42 @@ _I1_FAR = (
 )  # fmt: skip
 
 
+#: Up to this size, the series of doubles is one in the number, then one in its inverse.
+_MIDDLE_OF_BESSEL = 8.0
+
+
+def _scaled_bessel(size: torch.Tensor, scaled: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Return exp(-x) times a modified Bessel function of doubles from 0 on."""
+    edge = _MIDDLE_OF_BESSEL
+    small, large = size.clamp(max=edge), size.clamp(min=edge)
+    inner = summed(small * (2 / edge) - 1, _of_bessel(scaled, False))
+    outer = summed(2 * edge / large - 1, _of_bessel(scaled, True)) / torch.sqrt(large)
+    return torch.where(size < edge, inner, outer)
+
+
+@cache
+def _of_bessel(scaled: Callable[[torch.Tensor], torch.Tensor], far: bool) -> tuple[float, ...]:
+    edge = _MIDDLE_OF_BESSEL
+
+    def outside(t: torch.Tensor) -> torch.Tensor:
+        x = 2 * edge / (t + 1)
+        return torch.sqrt(x) * scaled(x)
+
+    return coefficients(outside if far else lambda t: scaled((t + 1) * (edge / 2)), 32)
+
+
 def _bessel(near: Any, far: Any, odd: bool, scaled: bool) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a modified Bessel function, with the factor exp(-|x|) if ``scaled``."""
 
     def made_of(x: torch.Tensor) -> torch.Tensor:
         x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
         size = x.abs()
+        if x.dtype == torch.float64:
+            found = _scaled_bessel(size, torch.special.i1e if odd else torch.special.i0e)
+            if not scaled:
+                half = torch.exp(0.5 * size)
+                found = found * half * half
+            return torch.where(x < 0, -found, found) if odd else found
         small, large = size.clamp(max=_EDGE), size.clamp(min=_EDGE)
         square = (small / _EDGE) * (small / _EDGE)
         inner, outer = polynomial(square, near), polynomial(_EDGE / large, far)
@@ -51,9 +83,11 @@ def _bessel(near: Any, far: Any, odd: bool, scaled: bool) -> Callable[[torch.Ten
     return made_of
 
 
-#: B(2n) / (2n (2n - 1)) for n from 5 down to 1: Stirling's series.
-_STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
-_SHIFTS = 6
+#: B(2n) / (2n (2n - 1)) for n from 8 down to 1: Stirling's series.
+_STIRLING = (
+    -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12,
+)  # fmt: skip
+_SHIFTS = 8
 
 
 def _lgamma(x: torch.Tensor) -> torch.Tensor:
@@ -77,6 +111,7 @@ def _lgamma(x: torch.Tensor) -> torch.Tensor:
 
 
 def _mvlgamma(x: torch.Tensor, p: int) -> torch.Tensor:
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     steps = (_lgamma(x - step / 2) for step in range(p))
     return sum(steps, torch.full_like(x, p * (p - 1) / 4 * math.log(math.pi)))
 
@@ -101,7 +136,7 @@ def _spherical_bessel_j0(x: torch.Tensor) -> torch.Tensor:
 
 #: B(2n) / (2n)! for n from 1: the Euler-Maclaurin formula.
 _EULER = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
-_TERMS = 9
+_TERMS = 16
 
 
 def _hurwitz(order: int, x: torch.Tensor) -> torch.Tensor:
@@ -165,7 +200,14 @@ def _most(x: torch.Tensor) -> float:
     return 27.0 if x.dtype == torch.float64 else 16.0
 
 
+def _erfcx_on_unit(t: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = torch.special.erfcx(4 * (1 + t) / (1 - t))
+    return found
+
+
 def _erfcx_of(size: torch.Tensor) -> torch.Tensor:
+    if size.dtype == torch.float64:
+        return summed((size - 4) / (size + 4), coefficients(_erfcx_on_unit, 48))
     t = 1 / (1 + 0.5 * size)
     return t * torch.exp(polynomial(t, _ERFCX))
 
@@ -178,18 +220,16 @@ def _erfcx(x: torch.Tensor) -> torch.Tensor:
 
 
 def _erfc(x: torch.Tensor) -> torch.Tensor:
-    """Return 1 - erf(x), with as many digits where it is small.
-
-    The approximation has those of float32, so doubles are differences until these have fewer.
-    """
+    """Return 1 - erf(x), with as many digits where it is small."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-    begin = 4.25 if x.dtype == torch.float64 else 0.5
+    begin = 0.5
     large = x.clamp(begin, _most(x))
     far = _erfcx_of(large) * _exp_of_square(large, -1.0)
     return torch.where(x > begin, far, 1 - torch.erf(x))
 
 
 def _ndtr(x: torch.Tensor) -> torch.Tensor:
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return 0.5 * _erfc(-math.sqrt(0.5) * x)
 
 
@@ -215,6 +255,7 @@ _SPLIT, _NEAR_TAIL = 0.425, 5.0
 def _ndtri(x: torch.Tensor) -> torch.Tensor:
     """Return the point below which a normal variable lies with this probability."""
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    known, x = x, torch.minimum(x, 1 - x) if x.dtype == torch.float64 else x
     q, inside = x - 0.5, (x > 0) & (x < 1)
     square = _SPLIT * _SPLIT - q * q
     middle = q * polynomial(square, _MIDDLE) / polynomial(square, _MIDDLE_BELOW)
@@ -226,6 +267,12 @@ def _ndtri(x: torch.Tensor) -> torch.Tensor:
     found = torch.where(r <= _NEAR_TAIL, outer, far)
     found = torch.where(q < 0, -found, found)
     found = torch.where(q.abs() <= _SPLIT, middle, found)
+    if x.dtype == torch.float64:
+        for _ in range(2):
+            off = (_ndtr(found) - x) * math.sqrt(2 * math.pi) * torch.exp(0.5 * found * found)
+            found = found - off / (1 + 0.5 * found * off)
+        found, x = torch.where(known > 0.5, -found, found), known
+        inside = (x > 0) & (x < 1)
     ends = torch.where(x == 0, -math.inf, torch.where(x == 1, math.inf, math.nan)).to(x.dtype)
     return torch.where(inside, found, ends)
 
@@ -261,3 +308,4 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.special_sinc.default: _sinc,
     _ATEN.special_spherical_bessel_j0.default: _spherical_bessel_j0,
 }
+SPECIAL = {op: in_singles(function) for op, function in SPECIAL.items()}

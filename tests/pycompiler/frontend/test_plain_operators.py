@@ -14,9 +14,11 @@ from torch import Tensor
 
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.plain_operators import TABLE
+from pycompiler.frontend.resizes import RESIZES
 
 ATEN = torch.ops.aten
 Tensors = dict[str, Tensor]
+FORMS: dict[Any, Any] = {**TABLE, **RESIZES}
 
 
 def numbers(*shape: int, seed: int = 5) -> Tensor:
@@ -165,7 +167,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_forms_give_what_torch_gives(name: str) -> None:
     op, args, kwargs = CALLS[name]
-    wanted, found = op(*args, **kwargs), TABLE[op](*args, **kwargs)
+    wanted, found = op(*args, **kwargs), FORMS[op](*args, **kwargs)
     if isinstance(wanted, Tensor):
         wanted, found = (wanted,), (found,)
     assert len(wanted) == len(found)

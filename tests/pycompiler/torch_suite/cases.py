@@ -87,6 +87,61 @@ def _tests(name: str, info: Any) -> list[OperatorTest]:
     return [_test(f"{name}:{place}", name, info.op, small[place]) for place in places]
 
 
+#: Operators whose results torch leaves open: indices of equal elements, memory, random numbers.
+_OPEN = frozenset({"kthvalue", "mode", "median", "nanmedian", "empty", "normal", "sort", "topk"})
+_TYPES = (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
+
+
+def typed_samples(
+    seed: int, count: int
+) -> Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]:
+    """Yield calls of drawn operators in drawn element types: name, function, tensors."""
+    drawn = random.Random(seed)
+    while count:
+        name, info = drawn.choice(_database())
+        legal = [dtype for dtype in _TYPES if dtype in info.supported_dtypes("cpu")]
+        open_ = name in _OPEN or re.search("rand|dropout|empty|rrelu|normal|multinomial", name)
+        if not legal or open_ or name in _LONG:
+            continue
+        dtype = drawn.choice(legal)
+        seeded(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            samples = [s for s in info.sample_inputs("cpu", dtype) if _elements(s) <= 512]
+        if not samples:
+            continue
+        place = drawn.randrange(len(samples))
+        test = _test(f"{name} of {dtype}:{place}", name, info.op, samples[place])
+        if _computes(test):
+            names = list(test.inputs)
+            count -= 1
+
+            def call(*tensors: torch.Tensor, test: OperatorTest = test, names: Any = names) -> Any:
+                return tuple(test.call(dict(zip(names, tensors, strict=True))).values())
+
+            yield test.name, call, tuple(test.inputs.values())
+
+
+def _computes(test: OperatorTest) -> bool:
+    """Whether torch computes the sample, twice with the same dense results."""
+    try:
+        one, other = (
+            test.call({name: tensor.clone() for name, tensor in test.inputs.items()})
+            for _ in range(2)
+        )
+    except Exception:
+        return False
+    dense = [t.layout == torch.strided for t in (*test.inputs.values(), *one.values())]
+    return (
+        bool(one)
+        and all(dense)
+        and all(
+            torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+            for a, b in zip(one.values(), other.values(), strict=True)
+        )
+    )
+
+
 def seeded(seed: int) -> None:
     """Set the seeds of all generators that operators and their samples draw from."""
     torch.manual_seed(seed)

@@ -1,0 +1,258 @@
+"""Calls where forms break: numbers at their limits, element types, modes and shapes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_INF, _NAN = math.inf, math.nan
+_INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of tensors, which may write into them."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: tuple[Tensor, ...]
+
+
+def _limits(dtype: torch.dtype) -> Tensor:
+    info = torch.iinfo(dtype)
+    few = [info.min + 1, info.min + 2, info.max, info.max - 1, 0, 1, 7, 100]
+    return torch.tensor([*few, *([-1, -7, -100] if info.min else [])], dtype=dtype)
+
+
+def _numbers(*shape: int, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+    made = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return made.to(dtype)
+
+
+#: Functions of a tensor and a divisor.
+_DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "true": torch.div,
+    "floor_divide": lambda x, y: x // y,
+    "remainder": lambda x, y: x % y,
+    "fmod": torch.fmod,
+}
+
+
+def _divisions() -> Iterator[Call]:
+    for (name, function), dtype in itertools.product(_DIVISIONS.items(), _INTEGERS):
+        x = _limits(dtype)
+        y = torch.where(x == 0, torch.full_like(x, 3), x).flip(0)
+        yield Call(f"{name} {dtype}", function, (x, y))
+        yield Call(f"{name} {dtype} by 3", lambda x, f=function: f(x, 3), (x,))
+        if dtype.is_signed:
+            yield Call(f"{name} {dtype} by -7", lambda x, f=function: f(x, -7), (x,))
+        yield Call(f"{name} {dtype} by 1.5", lambda x, f=function: f(x, 1.5), (x,))
+    for name, function in _DIVISIONS.items():
+        for dtype in (torch.float32, torch.float64, *_HALVES):
+            some = (5.0, -5.0, 1.0, 0.3, -0.3, 0.0, -0.0, 7.5)
+            x = torch.tensor([*some, _INF, 1000.0], dtype=dtype)
+            y = torch.tensor([0.1, 0.1, -0.1, 0.1, 2.0, 3.0, 3.0, -2.5, 2.0, 7.0], dtype=dtype)
+            yield Call(f"{name} {dtype}", function, (x, y))
+            if dtype not in _HALVES:  # torch takes the number for a single there
+                yield Call(f"{name} {dtype} by 0.1", lambda x, f=function: f(x, 0.1), (x[:8],))
+    yield Call("number // integers", lambda x: 7 // x, (torch.tensor([2, -3]),))
+    yield Call("number % integers", lambda x: 7 % x, (torch.tensor([2, -3]),))
+    yield Call("number - integers", lambda x: (1.0 - x) * -1e4, (torch.tensor([[1, 0, 3]]),))
+
+
+def _positive(x: Tensor) -> Tensor:
+    return x.abs() + 0.3
+
+
+#: Functions of a matrix of doubles, with Python numbers that singles do not hold.
+_DOUBLES: dict[str, Callable[[Tensor], Any]] = {
+    "mul": lambda x: x * 0.1,
+    "add alpha": lambda x: torch.add(x, x, alpha=0.1),
+    "sub alpha": lambda x: torch.sub(x, x, alpha=0.1),
+    "rsub": lambda x: 0.1 - x,
+    "rdiv": lambda x: 0.3 / x,
+    "pow": lambda x: _positive(x) ** 0.1,
+    "rpow": lambda x: 0.1**x,
+    "less": lambda x: x * 0 + 0.1 <= 0.1,
+    "where": lambda x: torch.where(x > 0.1, x, 0.1),
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0.1),
+    "full": lambda x: torch.full((3,), 0.1, dtype=torch.float64) + x[0],
+    "full_like": lambda x: torch.full_like(x, 0.1),
+    "new_full": lambda x: x.new_full((2,), 0.1),
+    "fill_": lambda x: x.fill_(0.1),
+    "clamp": lambda x: torch.clamp(x, -0.1, 0.3),
+    "lerp": lambda x: torch.lerp(x, x + 1, 0.1),
+    "addcmul": lambda x: torch.addcmul(x, x, x, value=0.1),
+    "addcdiv": lambda x: torch.addcdiv(x, x, _positive(x), value=0.1),
+    "vector_norm": lambda x: torch.linalg.vector_norm(x, 3),
+    "norm": lambda x: x.norm(1.5),
+    "normalize": lambda x: functional.normalize(x, p=1.3),
+    "pad": lambda x: functional.pad(x, (1, 1), value=0.1),
+    "leaky_relu": lambda x: functional.leaky_relu(x, 0.1),
+    "threshold": lambda x: functional.threshold(x, 0.1, 0.3),
+    "huber": lambda x: functional.huber_loss(x, x * 0.9, delta=0.1),
+    "baddbmm": lambda x: torch.baddbmm(x[None], x[None], x[None], beta=0.3, alpha=0.1),
+    "addmm": lambda x: torch.addmm(x, x, x, beta=0.3, alpha=0.1),
+    "layer_norm": lambda x: functional.layer_norm(x, (3,), eps=0.1),
+    "scatter": lambda x: x.scatter(0, torch.tensor([[1, 0, 2]]), 0.1),
+    "log2": lambda x: torch.log2(_positive(x)),
+    "log10": lambda x: torch.log10(_positive(x)),
+    "exp2": torch.exp2,
+    "isinf": lambda x: torch.isinf(x * 1e300),
+    "expm1": lambda x: torch.expm1(x * 1e-9),
+    "erfinv": lambda x: torch.erfinv(torch.tanh(x)),
+    "erfc": lambda x: torch.erfc(x * 3),
+    "erfcx": torch.special.erfcx,
+    "ndtr": lambda x: torch.special.ndtr(x * 9),
+    "log_ndtr": lambda x: torch.special.log_ndtr(x * 9),
+    "ndtri": lambda x: torch.special.ndtri(torch.sigmoid(x * 9)),
+    "lgamma": lambda x: torch.lgamma(x * 9),
+    "digamma": lambda x: torch.digamma(x * 9),
+    "polygamma": lambda x: torch.polygamma(2, _positive(x)),
+    "i0": lambda x: torch.special.i0(x * 9),
+    "i1e": lambda x: torch.special.i1e(x * 9),
+    "gelu": functional.gelu,
+    "adaptive": lambda x: functional.adaptive_avg_pool2d(x[None], (2, 2)),
+    "cosine": lambda x: functional.cosine_similarity(x, x * 0.3 + 1),
+}
+
+#: Functions of short floats of which the last step computes in singles.
+_LAST: dict[str, Callable[[Tensor], Any]] = {
+    "sum": lambda x: x.sum(),
+    "sum of rows": lambda x: x.sum(1, keepdim=True),
+    "abs": torch.abs,
+    "amax": lambda x: x.amax(0),
+    "amin": lambda x: x.amin(0),
+    "prod": lambda x: x.prod(1),
+    "cumsum": lambda x: x.cumsum(1),
+    "norm": lambda x: x.norm(),
+    "mse_loss": lambda x: functional.mse_loss(x, x * 0.5),
+    "l1_loss": lambda x: functional.l1_loss(x, x * 0.5),
+    "mean": lambda x: x.mean(),
+    "std": lambda x: x.std(),
+    "softmax": lambda x: x.softmax(0),
+    "cosine": lambda x: functional.cosine_similarity(x, x * 0.3 + 1),
+}
+
+#: Functions with a `dtype`, which is that of their operand.
+_TYPED: dict[str, Callable[..., Any]] = {
+    "softmax": lambda x, kind: torch.softmax(x, -1, dtype=kind),
+    "log_softmax": lambda x, kind: torch.log_softmax(x, -1, dtype=kind),
+    "sum": lambda x, kind: x.sum(-1, dtype=kind),
+    "sum of all": lambda x, kind: x.sum(dtype=kind),
+    "mean": lambda x, kind: x.mean(-1, dtype=kind),
+    "prod": lambda x, kind: x.prod(dtype=kind),
+    "cumsum": lambda x, kind: x.cumsum(-1, dtype=kind),
+    "cumprod": lambda x, kind: x.cumprod(-1, dtype=kind),
+}
+
+
+def _types() -> Iterator[Call]:
+    for name, one in _DOUBLES.items():
+        yield Call(f"{name} of doubles", one, (_numbers(3, 3),))
+    for (name, one), dtype in itertools.product(_LAST.items(), _HALVES):
+        yield Call(f"{name} of {dtype}", one, (_numbers(3, 3, dtype=dtype),))
+    kinds = (torch.float32, torch.float64)
+    for (name, typed), kind in itertools.product(_TYPED.items(), kinds):
+        for x in (torch.tensor([[1, 2, 3]]), _numbers(2, 3, dtype=torch.float16)):
+            yield Call(f"{name} of {x.dtype} as {kind}", lambda x, f=typed, k=kind: f(x, k), (x,))
+    powers = (torch.tensor([0.5, 1.5, 3.0]), torch.tensor([2, 3, 0]))
+    for base, power in itertools.product((torch.tensor([2, 3, 4]), _numbers(3).abs()), powers):
+        yield Call(f"{base.dtype} ** {power.dtype}", torch.pow, (base, power))
+    yield Call("int ** 0.5", lambda x: x**0.5, (torch.tensor([2, 3]),))
+    yield Call("angle of integers", torch.angle, (torch.tensor([-3, 2, 0]),))
+    yield Call("angle", torch.angle, (torch.tensor([-3.0, 2.0, _NAN]),))
+    yield Call("mvlgamma", lambda x: torch.mvlgamma(x, 2), (torch.tensor([7, 9]),))
+    for name, one in {"any": torch.any, "all": torch.all}.items():
+        yield Call(f"{name} of bytes", one, (torch.tensor([0, 2], dtype=torch.uint8),))
+        yield Call(f"{name} of an integer", one, (torch.tensor(2),))
+    for dtype, count in itertools.product(_INTEGERS, (0, 1, 7, 40)):
+        x = _limits(dtype)
+        yield Call(f"{dtype} << {count}", lambda x, n=count: x << n, (x,))
+        yield Call(f"{dtype} >> {count}", lambda x, n=count: x >> n, (x,))
+
+
+def _signs() -> Iterator[Call]:
+    ends = torch.tensor([-0.0, 0.0, -1.0, 1.0, _INF, -_INF])
+    y, x = (part.reshape(-1) for part in torch.meshgrid(ends, ends, indexing="ij"))
+    yield Call("atan2", torch.atan2, (y, x))
+    yield Call("copysign", torch.copysign, (y, x))
+    yield Call("signbit", torch.signbit, (x,))
+    for name in ("isinf", "isposinf", "isneginf", "isnan", "isfinite"):
+        for dtype in (torch.float32, torch.float64, torch.int64, *_HALVES):
+            given = ends if dtype.is_floating_point else torch.tensor([1, -1])
+            yield Call(f"{name} of {dtype}", getattr(torch, name), (given.to(dtype),))
+
+
+def _joins() -> Iterator[Call]:
+    ways = itertools.product(("sum", "mean", "prod", "amax", "amin"), (True, False))
+    for (way, own), dtype in itertools.product(ways, (torch.float32, torch.int64, torch.float64)):
+        x, source = (torch.tensor(n, dtype=dtype) for n in ([10, 20, -30], [3, -4, 7]))
+        place = torch.tensor([0, 0, 2])
+        named = f"{way} of {dtype}{' and its own' if own else ''}"
+
+        def scattered(x: Tensor, at: Tensor, y: Tensor, w: str = way, o: bool = own) -> Any:
+            return x.scatter_reduce(0, at, y, w, include_self=o)
+
+        yield Call(f"scatter {named}", scattered, (x, place, source))
+        if way != "sum":
+
+            def indexed(x: Tensor, at: Tensor, y: Tensor, w: str = way, o: bool = own) -> Any:
+                return x.index_reduce(0, at, y, w, include_self=o)
+
+            yield Call(f"index {named}", indexed, (x, place, source))
+
+
+def _pictures() -> Iterator[Call]:
+    for front, back in ((1, -1), (-1, 1), (-1, -1), (2, -3), (0, -2)):
+        for mode in ("constant", "replicate", "reflect", "circular"):
+            pad = (front, back)
+            one = lambda x, p=pad, m=mode: functional.pad(x, p, mode=m)  # noqa: E731
+            yield Call(f"pad {pad} {mode}", one, (torch.arange(1.0, 7.0)[None],))
+    for dtype in (torch.float32, torch.float64, torch.uint8):
+        x = torch.rand(1, 2, 4, 6, generator=torch.Generator().manual_seed(3)) * 255
+        for mode, corners in itertools.product(("nearest", "bilinear", "bicubic"), (False, True)):
+            if mode == "nearest" and corners:
+                continue
+            for how in ({"size": (7, 5)}, {"scale_factor": (1.7, 0.6)}, {"scale_factor": 2.0}):
+                facts: Any = {"mode": mode, **how, **({"align_corners": True} if corners else {})}
+                one = lambda x, f=facts: functional.interpolate(x, **f)  # noqa: E731
+                yield Call(f"resize {dtype} {facts}", one, (x.to(dtype),))
+    row = torch.arange(26.0)[None, None]
+    for count in (64, 3, 50):
+        one = lambda x, n=count: functional.interpolate(x, size=n)  # noqa: E731
+        yield Call(f"26 to {count}", one, (row,))
+
+
+def _shapes() -> Iterator[Call]:
+    for name, one in {**_LAST, "any": torch.any, "median": torch.median}.items():
+        if name not in ("sum of rows", "prod", "cumsum", "cosine", "std"):
+            yield Call(f"{name} of a number", one, (torch.tensor(-2.5),))
+    for function in (torch.sum, torch.mean, torch.prod, torch.any, torch.all):
+        empty = torch.zeros(2, 0)
+        yield Call(f"{function.__name__} of no elements", function, (empty,))
+        keep = lambda x, f=function: f(x, 1, keepdim=True)  # noqa: E731
+        yield Call(f"{function.__name__} of empty rows", keep, (empty,))
+    yield Call("copy_ of a row", lambda x, y: x.copy_(y), (torch.zeros(4, 3), torch.arange(3)))
+    yield Call("pow_", lambda x: x.pow_(2).mul_(0.1), (_numbers(4),))
+    yield Call("div_ floor", lambda x: x.div_(3, rounding_mode="floor"), (torch.tensor([7, -7]),))
+    row = torch.full((1, 7), 1e6)
+    yield Call("layer norm of equal numbers", lambda x: functional.layer_norm(x, (7,)), (row,))
+    yield Call("mean of equal numbers", lambda x: x.mean(1), (row,))
+    yield Call("variance of equal numbers", lambda x: x.var(1), (row,))
+
+
+def edge_calls() -> list[Call]:
+    """Return all calls."""
+    parts = (_divisions(), _types(), _signs(), _joins(), _pictures(), _shapes())
+    return list(itertools.chain(*parts))
