@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+import pickle
+from typing import Any, TypedDict
 
 
 class Diagnostic(TypedDict):
@@ -33,7 +34,35 @@ class Finding(Diagnostic):
     count: int
 
 
-class Emu2Error(Exception):
+class PortableError(Exception):
+    """An exception that `pickle` and `copy` bring back with all its attributes.
+
+    Python would call the class with the text of the exception alone. An attribute that cannot be
+    pickled becomes its text.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how the exception is made again."""
+        return _restored, (type(self), self.args, _portable(self.__dict__))
+
+
+def _restored(kind: type[PortableError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(state)
+    return made
+
+
+def _portable(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _portable(own) for key, own in value.items()}
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception:  # pickle raises what the value raises
+        return str(value)
+    return value
+
+
+class Emu2Error(PortableError):
     """Base of every exception that emu2 raises on purpose."""
 
 

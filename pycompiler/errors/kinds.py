@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from emu2.errors import PortableError
+
 USER_EXIT, USAGE_EXIT, BUG_EXIT = 1, 2, 3
 
 
@@ -27,7 +29,7 @@ def place_of(source: str | None) -> SourceLocation | None:
     return SourceLocation(file, int(line))
 
 
-class PycompilerError(Exception):
+class PycompilerError(PortableError):
     """A diagnostic of pycompiler. ``code``, ``fields``, ``place`` and ``help`` say it in parts."""
 
     exit_code = USER_EXIT
