@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -36,3 +37,14 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """Provide programs that run in copies of one process, which has imported the libraries."""
     with started(tmp_path_factory.mktemp("streams")) as found:
         yield found
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Hear SIGINT here and in commands that the test starts.
+
+    A shell that starts a command in the background lets it ignore the signal, and all its children.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

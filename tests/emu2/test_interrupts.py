@@ -110,6 +110,7 @@ def interrupted(command: Sequence[str], wait: float) -> tuple[float, int, str, s
         return start, process.returncode, out, err
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("work", WORKS)
 def test_python_calls_are_interrupted(work: str) -> None:
     code = BEGIN + WORKS[work] + END
@@ -120,6 +121,7 @@ def test_python_calls_are_interrupted(work: str) -> None:
     assert float(raised) - start < SOON
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_commands_are_interrupted(command: str, tmp_path: Path) -> None:
     path = tmp_path / "long.vsm"

@@ -140,6 +140,7 @@ def test_the_time_is_over(tmp_path: Path) -> None:
     assert report["cycles"] == compiled(model)[1]["cycles"]
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
     model, _ = small()
     main = threading.main_thread().ident
@@ -161,6 +162,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
     assert any("interrupted" in note for note in report["notes"])
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_before_anything_is_there(tmp_path: Path) -> None:
     class Never(Slow):
         def submit(self, *_: Any, **__: Any) -> Future[Any]:
