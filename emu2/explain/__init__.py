@@ -31,6 +31,8 @@ _INTRODUCTIONS: dict[Language, str] = {
     "words": "Example, as `emu2 disasm` sees it",
 }
 
+DRAWN = "with names and numbers as examples; yours differ"
+
 PRELUDE = """\
 import io
 from pathlib import Path
@@ -55,12 +57,13 @@ class Entry:
 
     Attributes:
         code: the identifier, such as `A0702`.
-        title: what is wrong, in one line; `{names}` stand for the parts of a case.
+        title: what is wrong, in one line.
         cause: why it comes.
         remedy: what to do.
         example: a text that raises it; empty where there is none.
         language: what the example is written in.
         none: why there is no example; empty where there is one.
+        drawn: title and remedy have names and numbers of a case that was made up.
     """
 
     code: str
@@ -70,13 +73,15 @@ class Entry:
     example: str = ""
     language: Language = "asm"
     none: str = ""
+    drawn: bool = False
 
     def render(self) -> str:
         """Return the entry as commands print it."""
-        lines = [f"{self.code}: {self.title}", "", f"Cause: {self.cause}", f"Remedy: {self.remedy}"]
+        lines = [f"{self.code}: {self.title}", *([f"({DRAWN})"] if self.drawn else []), ""]
+        lines += [f"Cause: {self.cause}", f"Remedy: {self.remedy}"]
         if self.example:
             lines += ["", f"{self.introduction}:", ""]
-            lines += [f"    {line}".rstrip() for line in self.example.splitlines()]
+            lines += [f"    {line}".rstrip() for line in self.example.split("\n")]
         else:
             lines += [f"Example: none. {self.none}"]
         return "\n".join(lines)

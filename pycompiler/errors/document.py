@@ -18,8 +18,7 @@ _HEAD = """<!-- Generated from the tables of diagnostics by `make manual`; do no
 # Error codes
 
 Every diagnostic has a code. `emu2 explain A0702` and `pycompiler explain P0305` print the entries
-of this page. Codes never change their meaning. In a title, `{name}` stands for a name or number of
-the case at hand.
+of this page. Codes never change their meaning. Names and numbers in a title are examples.
 
 The tests run each example and check that it raises its code.
 """

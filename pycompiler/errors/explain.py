@@ -24,7 +24,9 @@ x = torch.ones(4)
 def entries() -> dict[str, Entry]:
     """Return the entry of every code, in the order of the table."""
     causes = read_causes("pycompiler.errors", CAUSES)
-    return {
-        code: Entry(code=code, title=kind.message, remedy=kind.help, **causes.get(code, {}))
-        for code, kind in TABLE.items()
-    }
+    found = {}
+    for code, kind in TABLE.items():
+        title, remedy = kind.message.format(**kind.example), kind.help.format(**kind.example)
+        own = causes.get(code, {})
+        found[code] = Entry(code=code, title=title, remedy=remedy, drawn=bool(kind.example), **own)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,9 @@ ENTRIES = entries()
 # The command that the examples call, run from this checkout.
 EMU2 = f'emu2() {{ "{sys.executable}" -m emu2.cli "$@"; }}'
 
+#: A name in a template that nobody has filled.
+PLACEHOLDER = re.compile(r"\{\w*\}")
+
 
 def test_every_code_has_an_entry_and_every_entry_a_code() -> None:
     assert set(ENTRIES) == {code for code, _, _ in codes()} | {"B0001"}
@@ -27,6 +31,7 @@ def test_entry(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert entry.title
     assert entry.remedy
     assert entry.cause.endswith(".")
+    assert not PLACEHOLDER.search(f"{entry.title} {entry.remedy} {entry.cause}")
     assert bool(entry.example) != bool(entry.none)
     monkeypatch.chdir(tmp_path)
     if entry.example:

@@ -16,7 +16,7 @@ import pytest
 from compiling import model_of
 
 import emu2.explain
-from emu2.explain import Entry
+from emu2.explain import DRAWN, Entry
 from pycompiler import cli
 from pycompiler.errors import TABLE, PycompilerError, document
 from pycompiler.errors.explain import PRELUDE, entries
@@ -51,6 +51,10 @@ def run_main(main: Callable[[], object], argv: list[str]) -> None:
 def test_entry(code: str) -> None:
     entry = ENTRIES[code]
     assert entry.cause.endswith("."), "causes.toml has no entry for it"
+    for template in (TABLE[code].message, TABLE[code].help):
+        assert template.format(**TABLE[code].example) in entry.render()
+    assert not re.search(r"\{\w*\}", f"{entry.title} {entry.remedy} {entry.cause}")
+    assert (DRAWN in entry.render()) == bool(TABLE[code].example)
     assert bool(entry.example) != bool(entry.none)
     internal = TABLE[code].raises.__name__ == "InternalError"
     assert internal == ("show a bug" in entry.none)
