@@ -73,6 +73,12 @@ TABLE: dict[str, Kind] = {
         "name another file, or leave out --keep to start a new file",
         {"path": "rows.json", "reason": "it is no list"},
     ),
+    "P0010": Kind(
+        FileError,
+        "`{path}`: {reason}",
+        "name another file",
+        {"path": "in.npz", "reason": "--outputs would overwrite --inputs"},
+    ),
     # P01: from Python to ONNX
     **EXPORT_TABLE,
     # P02: graphs and layouts

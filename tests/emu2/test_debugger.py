@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -160,9 +161,8 @@ def test_going_back_finds_the_stops_of_going_forwards(seed: int) -> None:
     while (stop := run.run(back=True))["reason"] == "breakpoint":
         backwards.append((stop["position"], stop["breakpoints"]))
     assert (stop["reason"], run.position) == ("start", 0)
-    # Both ends are where a run begins: a stop there does not count.
-    inside = [found for found in forwards if found[0] < run.statements]
-    assert [found for found in backwards[::-1] if found[0] > 0] == inside
+    # The end is where the way back begins: a stop there does not count.
+    assert backwards[::-1] == [found for found in forwards if found[0] < run.statements]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -203,6 +203,9 @@ CASES: list[tuple[str, str, list[int], str]] = [
     ("nop\nlpassa $lr0v $omr1\nlpassa $lr0v $lm8v/$imr1\n", "write lm0[4:8]", [3], "lm0[4]"),
     (ONE + "d set $lm0n0c0b0m0p0 1 0000000000000000\n", "write lm0[0] of b1", [1, 2], "lm0[0]"),
     ("nop\nnop\nnop\n", "line 2", [1], "line 2"),
+    ("# first\nnop\nnop\n", "line 1", [0], "line 1"),
+    ("nop\nnop\n", "line 1 if lm0[0] of n0c0b0m0p0 == 0", [0], "line 1"),
+    ("nop\nnop\n", "line 1 if lm0[0] of n0c0b0m0p0 == 1", [], ""),
     (ONE + "nop\nlpassa $lm0v $ln8v\nnop\n", "line 4 if lm1[4].f == 1", [3], "line 4"),
     (ONE + "nop\nlpassa $lm0v $ln8v\nnop\n", "line 3 if lm1[4].f == 1", [], ""),
     (ONE + "nop\nlpassa $lm0v $ln8v\n", "when lm1[4].f of n0c0b1m3p3 == 1.0", [3], "when"),
@@ -386,3 +389,32 @@ def test_pause_stops_a_run_between_statements() -> None:
     assert 0 < run.position < 60000
     assert run.evaluate("lm0[0] of n0c0b0m0p0")[0]["word"] == run.position
     assert run.run(limit=run.position + 10)["reason"] == "step"
+
+
+def test_a_breakpoint_at_the_start_stops_a_run_that_has_not_begun() -> None:
+    run = emu2.Debugger(emu2.assemble("nop\nnop\n", MINI))
+    run.add("line 1")
+    assert [run.run()["reason"] for _ in range(2)] == ["breakpoint", "end"]
+    assert [run.run(back=True)["reason"], run.run()["reason"]] == ["breakpoint", "end"]
+    other = emu2.Debugger(emu2.assemble("nop\nnop\n", MINI))
+    other.add("line 1")
+    # Who asked to stand there has seen it.
+    assert [other.go(0)["reason"], other.run()["reason"]] == ["start", "end"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda run: run.go(4),
+        lambda run: run.differences(0, 4),
+        lambda run: run.differences(4, 0),
+        lambda run: run.at_line(4),
+        lambda run: run.at_cycle(1 << 40),
+    ],
+)
+def test_positions_behind_the_end_are_refused(call: Callable[[emu2.Debugger], object]) -> None:
+    run = emu2.Debugger(emu2.assemble("nop\nnop\nnop\n", MINI))
+    with pytest.raises(emu2.EmulatorError) as caught:
+        call(run)
+    assert (caught.value.code, run.position) == ("D0002", 0)
+    assert run.go(3)["reason"] == "end"

@@ -176,6 +176,12 @@ def closed(device: emu2.Device) -> None:
     device.send(np.zeros(8))
 
 
+#: The byte order that this host does not have, also inside of records.
+SWAPPED = [
+    np.dtype(one).newbyteorder() for one in ("u8", "f8", "f4", "i2", [("a", "u4"), ("b", "f4")])
+]
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [
@@ -193,6 +199,9 @@ def closed(device: emu2.Device) -> None:
         (lambda d: d.recv(np.zeros((8, 8))[:, 0]), "R0007"),
         (lambda d: d.recv([0] * 8), "R0007"),
         (lambda d: d.send(np.array([None, 1])), "R0007"),
+        *((lambda d, t=t: d.send(np.ones(8, t)), "R0007") for t in SWAPPED),
+        *((lambda d, t=t: d.recv(np.ones(8, t)), "R0007") for t in SWAPPED),
+        (lambda d: d.debug_write("PDM", None, 0, np.ones(1, SWAPPED[0])), TypeError),
         (lambda d: setattr(d, "endian", 5), "R0009"),
         (lambda d: setattr(d, "endian", -1), "R0009"),
         (lambda d: setattr(d, "endian", 300), "R0009"),
@@ -214,7 +223,11 @@ def closed(device: emu2.Device) -> None:
         (lambda d: emu2.Device("mncore9"), "S0011"),
     ],
 )
-def test_faults(device: emu2.Device, call: Any, code: str) -> None:
+def test_faults(device: emu2.Device, call: Any, code: Any) -> None:
+    if not isinstance(code, str):
+        with pytest.raises(code):
+            call(device)
+        return
     with pytest.raises(emu2.EmulatorError) as caught:
         call(device)
     assert caught.value.code == code

@@ -223,6 +223,41 @@ def test_a_save_outside_the_folder_must_be_asked_for(folder: Path, run: Run) -> 
     assert (folder / "out.bin").read_bytes() == bytes(8)
 
 
+def test_a_link_to_nothing_leads_out_of_the_folder_too(folder: Path, run: Run) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    for name, target in (("link", "../out.bin"), ("two", "link"), ("away", folder / "out.bin")):
+        (inner / name).symlink_to(target)
+        write(inner / "memory.json", save=[{"region": "pdm0", "file": name, "length": 8}])
+        done = run("-c", "inner/memory.json", cwd=folder)
+        assert (done.returncode, "error[F0004]" in done.stderr) == (1, True)
+        assert "--save-outside" in done.stderr
+        assert not (folder / "out.bin").exists()
+    (inner / "here").symlink_to("new.bin")
+    write(inner / "memory.json", save=[{"region": "pdm0", "file": "here", "length": 8}])
+    assert run("-c", "inner/memory.json", cwd=folder).returncode == 0
+    assert (inner / "new.bin").read_bytes() == bytes(8)
+
+
+@pytest.mark.parametrize("file", ["in.bin", "./in.bin", "link.bin", "hard.bin"])
+def test_a_save_overwrites_no_data_that_is_loaded(folder: Path, run: Run, file: str) -> None:
+    (folder / "in.bin").write_bytes(words(1, 8))
+    (folder / "link.bin").symlink_to("in.bin")
+    (folder / "hard.bin").hardlink_to(folder / "in.bin")
+    write(
+        folder / "memory.json",
+        load=[{"region": "pdm0", "file": "in.bin"}],
+        save=[{"region": "pdm0", "file": file, "length": 8}],
+    )
+    done = run("-c", "memory.json", cwd=folder)
+    assert (done.returncode, "error[F0004]" in done.stderr) == (1, True)
+    assert (folder / "in.bin").read_bytes() == words(1, 8)
+    save = [{"region": "pdm0", "file": name, "length": 8} for name in ("in.bin", file)]
+    write(folder / "memory.json", save=save)
+    assert run("-c", "memory.json", cwd=folder).returncode == 1
+    assert (folder / "in.bin").read_bytes() == words(1, 8)
+
+
 def test_a_missing_memory_file(folder: Path, run: Run) -> None:
     for option in ("-c", "--load-memory-file", "--save-memory-file"):
         done = run(option, "missing.json", cwd=folder)

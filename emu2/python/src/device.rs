@@ -102,6 +102,10 @@ fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if dtype.getattr("hasobject")?.is_truthy()? {
         return Err(shape_error(py, "an array of Python objects has no bytes to transfer", "use an array of numbers"));
     }
+    if !dtype.getattr("isnative")?.is_truthy()? {
+        let help = "convert it first: array.astype(array.dtype.newbyteorder('='))";
+        return Err(shape_error(py, "the numbers of the array have the other byte order than the host", help));
+    }
     array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))
 }
 

@@ -16,6 +16,7 @@ use emu2::report::dump_lines;
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A machine with all its memories.
@@ -375,6 +376,18 @@ impl PyMemoryFiles {
     #[getter]
     fn saved(&self) -> Vec<(String, u32, u64, u64)> {
         self.saved.clone()
+    }
+
+    /// The files that are read: the memory files and the data to load.
+    #[getter]
+    fn inputs(&self) -> Vec<&Path> {
+        self.inner.inputs().collect()
+    }
+
+    /// The files that are written.
+    #[getter]
+    fn outputs(&self) -> Vec<&Path> {
+        self.inner.outputs().collect()
     }
 
     /// Writes the regions to load to `machine`.

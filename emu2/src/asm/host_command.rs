@@ -19,7 +19,7 @@ pub(crate) const READ: char = 'e';
 pub(crate) const FENCE: char = 'f';
 
 const HEX_DIGITS: usize = LONG_BITS as usize / 4;
-/// The number of digits of the address and of the count, as the vendor's tools write them.
+/// The number of digits of the address and of the count, as the vendor's tools write them. A count may have fewer.
 const ADDRESS_DIGITS: usize = 9;
 const COUNT_DIGITS: usize = 6;
 /// The value of the fields of unknown meaning.
@@ -98,17 +98,18 @@ impl Parser<'_> {
             let digits = part.strip_prefix(spec.syntax.mv_tag).filter(|d| d.len() == spec.syntax.tag_digits);
             digits.and_then(hex).map(|tag| tag as u32).ok_or_else(|| format!("`{part}` is no tag"))
         };
-        let number = |part: &str, digits: usize, what: &str| {
-            let number = Some(part).filter(|part| part.len() == digits).and_then(hex);
-            number.ok_or_else(|| format!("the {what} `{part}` has not {digits} hex digits"))
+        let number = |part: &str, digits: std::ops::RangeInclusive<usize>, what: &str| {
+            let number = Some(part).filter(|part| digits.contains(&part.len())).and_then(hex);
+            let range = format!("{} to {}", digits.start(), digits.end());
+            number.ok_or_else(|| format!("the {what} `{part}` has not {range} hex digits"))
         };
         zero(next("first field")?)?;
         zero(next("second field")?)?;
         let signal = tag(next("tag to signal")?)?;
         let wait = tag(next("tag to wait for")?)?;
         zero(next("fifth field")?)?;
-        let address = number(next("address")?, ADDRESS_DIGITS, "address")?;
-        let count = number(next("count")?, COUNT_DIGITS, "count")?;
+        let address = number(next("address")?, ADDRESS_DIGITS..=ADDRESS_DIGITS, "address")?;
+        let count = number(next("count")?, 1..=COUNT_DIGITS, "count")?;
         let size = spec.memories[memory].words;
         if address.checked_add(count).is_none_or(|end| end > size) {
             return Err(format!("{count} long words at {address:#x} reach past the {size} that the host reaches"));

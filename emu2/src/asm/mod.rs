@@ -46,4 +46,4 @@ pub use policy::Policy;
 pub use program::{AssembleError, Program};
 pub use render::{records, render, Positions, Record};
 pub use statement::*;
-pub(crate) use text::decoded;
+pub(crate) use text::{code_length, decoded};

@@ -6,6 +6,10 @@ use crate::error::Code;
 use crate::spec::{LaneKind, LONG_BITS};
 
 const HEX_DIGITS: usize = LONG_BITS as usize / 4;
+/// The letter of an item of two words, which [`Parser::pair`] reads.
+const PAIR: char = 's';
+/// What stands between the two words.
+const BETWEEN: char = '_';
 
 impl Parser<'_> {
     /// Reads `count` long words up to the end of the statement.
@@ -45,7 +49,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads items of one letter and its digits. They fill a long word from its most significant end. Blanks may lie
+    /// Reads items of one letter and its digits, and pairs of words. They fill a long word from its most significant end. Blanks may lie
     /// between them.
     ///
     /// guess: the letters of words and halves are those of the integer precisions, and an item begins at a multiple of
@@ -58,6 +62,12 @@ impl Parser<'_> {
             self.cursor.skip_blanks();
             let at = self.cursor.at();
             let Some(letter) = self.cursor.peek() else { break };
+            if filled == 0 {
+                if let Some(pair) = self.pair() {
+                    words.push(pair);
+                    continue;
+                }
+            }
             let digits = self.item_digits(letter);
             self.cursor.move_to(at + usize::from(digits.is_some()));
             let Some((digits, value)) = digits.and_then(|digits| Some((digits, self.hex(digits)?))) else {
@@ -88,6 +98,23 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Steps over an item of two words of up to 8 hex digits each, such as `s1_2`, if it comes next. The first word is the
+    /// upper one.
+    ///
+    /// guess: public generators of programs write it, and only as the whole payload of one long word.
+    fn pair(&mut self) -> Option<u64> {
+        let rest = self.cursor.rest().strip_prefix(PAIR)?;
+        let word = |text: &str| {
+            let length = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+            let digits = text.get(..length)?;
+            Some((u32::from_str_radix(digits, 16).ok()?, length))
+        };
+        let (first, length) = word(rest)?;
+        let (second, more) = word(rest.get(length..)?.strip_prefix(BETWEEN)?)?;
+        self.cursor.move_to(self.cursor.at() + length + more + [PAIR, BETWEEN].len());
+        Some(u64::from(first) << 32 | u64::from(second))
+    }
+
     /// The number of hex digits of an item that begins with `letter`.
     fn item_digits(&self, letter: u8) -> Option<usize> {
         let named = |p: &&crate::spec::Precision| p.kind == LaneKind::Int && p.name.as_bytes() == [letter];
@@ -98,7 +125,8 @@ impl Parser<'_> {
     fn item_forms(&self) -> String {
         let int = self.spec.precisions.iter().filter(|p| p.kind == LaneKind::Int);
         let forms = int.map(|p| format!("`{}` and {} hex digits", p.name, HEX_DIGITS / p.lanes.max(1) as usize));
-        forms.collect::<Vec<_>>().join(", ")
+        let pair = format!("`{PAIR}` and two hex numbers with `{BETWEEN}` between them");
+        forms.chain([pair]).collect::<Vec<_>>().join(", ")
     }
 
     /// Steps over exactly `digits` hex digits if they come next.

@@ -9,7 +9,7 @@ use super::parser::Parser;
 use super::policy::Policy;
 use super::sink::Sink;
 use super::statement::{Item, ItemKind, Step};
-use super::text::{BYTE_ORDER_MARK, COMMENT};
+use super::text::{code_length, BYTE_ORDER_MARK};
 use super::{debug, host_command, record};
 use crate::error::{Code, Diagnostic, Span};
 use crate::interrupt::Interrupt;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
 
     /// Reads one line. `bytes` is its text without the line feed and begins at `at`.
     fn statement(&mut self, at: usize, bytes: &[u8]) {
-        let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
+        let code = &bytes[..code_length(bytes)];
         if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
             // If bare carriage returns end the lines, a comment would swallow the lines after it.
             if inside + 1 < bytes.len() {

@@ -29,9 +29,16 @@ struct Before {
 }
 
 impl Session {
-    /// Runs forwards to the next stop, at most to position `limit`. Dump lines go to `sink`.
+    /// Runs forwards to the next stop, at most to position `limit`. Dump lines go to `sink`. The first move may stop where it
+    /// begins.
     pub fn run_forward(&mut self, limit: usize, sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Stop {
         let limit = limit.min(self.len());
+        if !std::mem::replace(&mut self.begun, true) && self.position < limit {
+            let reasons = self.standing();
+            if !reasons.is_empty() {
+                return stopped(reasons);
+            }
+        }
         let mut sink: Option<Sink<'_>> = Some(sink);
         match self.search(limit, &mut sink) {
             Ok(Some(stop)) => stop,
@@ -43,6 +50,7 @@ impl Session {
 
     /// Goes back to the last place before this one at which a breakpoint stops, or to the start.
     pub fn run_back(&mut self) -> Stop {
+        self.begun = true;
         let here = self.position;
         match self.search_back(here) {
             Ok(stop) => stop,
@@ -52,6 +60,7 @@ impl Session {
 
     /// Goes to `position` and says so. Dump lines of a way forwards go to `sink`.
     pub fn step_to(&mut self, position: usize, sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Stop {
+        self.begun = true;
         let gone = match position < self.position {
             true => self.go(position).map(|()| true),
             false => self.advance(position.min(self.len()), &mut Some(sink)),

@@ -45,6 +45,8 @@ pub struct Session {
     pub(super) observer: Observer,
     history: History,
     pub(super) position: usize,
+    /// A move was asked for. Until then the run has not arrived at its first statement.
+    pub(super) begun: bool,
     pub(super) breakpoints: Vec<Breakpoint>,
     next: u32,
     /// Writes of the user, by position.
@@ -95,6 +97,7 @@ impl Session {
             machine,
             program,
             position: 0,
+            begun: false,
             breakpoints: Vec::new(),
             next: 1,
             pokes: BTreeMap::new(),

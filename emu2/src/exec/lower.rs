@@ -18,7 +18,7 @@ use super::source::{Conversion, Origin, Source};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::Error;
 use crate::machine::{Layout, Slot};
-use crate::num::alu::{alu_bitwise, alu_kernel, AluParams};
+use crate::num::alu::{alu_bitwise, alu_cancels, alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::spec::{
@@ -117,6 +117,7 @@ impl Lowering {
             flag_writes: Vec::new(),
             zero_flush,
             mixes: mixed_lane(&spec, instruction, lane),
+            cancels: cancels(&spec, instruction),
             forward,
             second: SecondLongWord::Any,
             plain_rows: None,
@@ -332,6 +333,13 @@ fn mixed_lane(spec: &Spec, instruction: &PeInstruction, lane: Option<Lane>) -> O
         }
         _ => lane,
     }
+}
+
+/// Whether an instruction takes a source from itself.
+fn cancels(spec: &Spec, instruction: &PeInstruction) -> bool {
+    let [x, y] = &instruction.sources[..] else { return false };
+    let kernel = matches!(instruction.kind, PeKind::Alu { op, .. } if alu_cancels(&spec.alu[op].kernel));
+    kernel && (&x.kind, x.negate, x.convert) == (&y.kind, y.negate, y.convert)
 }
 
 /// How an instruction that writes a mask register computes its flags.

@@ -38,6 +38,8 @@ pub(super) struct Op {
     /// Type of the lanes in which bits mix. None: each bit of the result depends on the same bit of the sources only, or
     /// the instruction has no lanes.
     pub(super) mixes: Option<Lane>,
+    /// Whether the operation gives 0 whatever its sources are, because they are the same one.
+    pub(super) cancels: bool,
     /// Forwarding path that takes the result.
     pub(super) forward: Option<usize>,
     /// Where the second long word of the result comes from.

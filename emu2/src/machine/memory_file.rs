@@ -26,6 +26,8 @@ const BYTES: u64 = 8;
 const CHUNK: u64 = 1 << 16;
 /// Bytes of the longest JSON file that is read.
 const CONFIG_LIMIT: u64 = 1 << 24;
+/// Links that are followed one after the other.
+const LINKS: usize = 40;
 
 /// One region of a memory file.
 #[derive(Clone, Debug, Deserialize)]
@@ -68,6 +70,8 @@ struct Piece {
 /// The regions to load before a run and to save after it. All names and places are checked.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles {
+    /// The JSON files.
+    described: Vec<PathBuf>,
     load: Vec<Piece>,
     save: Vec<Piece>,
 }
@@ -132,15 +136,25 @@ impl MemoryFiles {
             files.save.extend(pieces(spec, path, &config(path)?.save, None, Direction::Save)?);
         }
         // Here `load` and `save` are memory files. If they named data, they have been taken out above.
-        let described = [config_path, load, save];
+        files.described = [config_path, load, save].into_iter().flatten().map(Path::to_path_buf).collect();
         for (at, piece) in files.save.iter().enumerate() {
-            piece.check_target(described.into_iter().flatten(), outside)?;
-            if !piece.follows && files.save[..at].iter().any(|earlier| earlier.path == piece.path) {
+            piece.check_target(&files.described, &files.load, outside)?;
+            if !piece.follows && files.save[..at].iter().any(|earlier| same(&earlier.path, &piece.path)) {
                 let message = format!("{}: another region is saved to {} too", piece.place, piece.path.display());
                 return Err(Error::new(Code::MemoryFile, message).help("give every region a file of its own"));
             }
         }
         Ok(files)
+    }
+
+    /// The files that are read: the JSON files and the data to load.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        self.described.iter().chain(self.load.iter().map(|piece| &piece.path)).map(PathBuf::as_path)
+    }
+
+    /// The files that are written.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        self.save.iter().filter(|piece| !piece.follows).map(|piece| piece.path.as_path())
     }
 
     /// The regions to save that have a length of their own.
@@ -280,34 +294,47 @@ fn piece(
     Ok(piece)
 }
 
-/// `path` without links and `..`. Its last part need not exist. None if its folder does not exist.
+/// `path` without links and `..`. Its last part need not exist, also behind links. None if its folder does not exist.
 fn real(path: &Path) -> Option<PathBuf> {
-    if let Ok(whole) = path.canonicalize() {
-        return Some(whole);
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        if let Ok(whole) = path.canonicalize() {
+            return Some(whole);
+        }
+        let folder = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
+        let folder = folder.canonicalize().ok()?;
+        let place = folder.join(path.file_name()?);
+        match place.read_link() {
+            Ok(target) => path = folder.join(target),
+            Err(_) => return Some(place),
+        }
     }
-    let folder = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
-    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    None
 }
 
-/// Whether two names are links to one file.
-fn same_file(one: &Path, other: &Path) -> bool {
+/// Whether two names stand for one file, which need not exist.
+fn same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
-    id(one).is_some_and(|found| id(other) == Some(found))
+    match (id(one), id(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => one == other || real(one).is_some_and(|one| real(other) == Some(one)),
+        _ => false,
+    }
 }
 
 impl Piece {
-    /// Checks that the piece may be saved to its path: it is no memory file, and lies within the folder unless `outside` is
-    /// allowed.
-    fn check_target<'a>(&self, described: impl Iterator<Item = &'a Path>, outside: bool) -> Result<(), Error> {
+    /// Checks that the piece may be saved to its path: it is neither a memory file nor data to load, and lies within the
+    /// folder unless `outside` is allowed.
+    fn check_target(&self, described: &[PathBuf], loaded: &[Piece], outside: bool) -> Result<(), Error> {
         let (place, path) = (&self.place, self.path.display());
+        let json = described.iter().any(|json| same(json, &self.path)).then_some("the memory file itself");
+        let data = loaded.iter().any(|piece| same(&piece.path, &self.path)).then_some("data that is loaded");
+        if let Some(what) = json.or(data) {
+            let message = format!("{place}: saving to {path} would overwrite {what}");
+            return Err(Error::new(Code::MemoryFile, message).help("give the data a file of its own"));
+        }
         // Without its folder the file cannot be written at all.
         let Some(target) = real(&self.path) else { return Ok(()) };
-        for json in described {
-            if real(json).as_ref() == Some(&target) || same_file(json, &target) {
-                let message = format!("{place}: saving to {path} would overwrite the memory file itself");
-                return Err(Error::new(Code::MemoryFile, message).help("give the data a file of its own"));
-            }
-        }
         let Some(folder) = self.folder.as_ref().filter(|_| !outside) else { return Ok(()) };
         // An empty folder name means the current folder.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

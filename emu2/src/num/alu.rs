@@ -157,6 +157,12 @@ pub fn alu_bitwise(name: &str) -> bool {
     matches!(name, "passa" | "not" | "and" | "or" | "xor")
 }
 
+/// Whether the kernel gives 0 for two equal operands, whatever they are.
+#[must_use]
+pub fn alu_cancels(name: &str) -> bool {
+    matches!(name, "sub" | "xor")
+}
+
 /// The names of all ALU kernels, for messages.
 pub fn alu_kernel_names() -> impl Iterator<Item = &'static str> {
     KERNELS.iter().map(|(name, _, _)| *name)

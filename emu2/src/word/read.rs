@@ -10,14 +10,13 @@ use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
 use crate::asm::host_command::is_letter;
 use crate::asm::record::RECORD;
-use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, Step};
+use crate::asm::{code_length, decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
 use crate::interrupt::Interrupt;
 use crate::spec::{ControlKernel, Mnemonic, Spec, LONG_BITS};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-const COMMENT: char = '#';
 const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The codes of hazard findings begin with this. They are dropped here, because only sources are checked for hazards.
 const HAZARDS: &str = "A07";
@@ -87,7 +86,8 @@ impl Reader<'_> {
         self.statements.extend(std::iter::repeat_n(' ', at));
         let lines = body.split_inclusive('\n').take_while(|_| !interrupt.requested());
         for (number, line) in lines.enumerate() {
-            let code = line.split([COMMENT, '\n']).next().unwrap_or("").trim_end();
+            let code = line.trim_end_matches('\n');
+            let code = code[..code_length(code.as_bytes())].trim_end();
             let kept = match self.line(code, at, number as u32 + 1) {
                 Ok(kept) => kept,
                 Err(diagnostic) => {

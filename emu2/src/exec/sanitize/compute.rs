@@ -37,7 +37,8 @@ pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
             }
             let all: [Path<'_>; 3] = std::array::from_fn(|k| (&sources[k][0][..], &sources[k][1][..]));
             of_cycle(op, &all[..op.sources.len()], c, on, [&mut *l0, &mut *l1]);
-            if let (Compute::Alu { kernel, params, path }, None, [x, y]) = (&op.compute, op.mixes, &op.sources[..]) {
+            let apart = op.mixes.is_none() && !op.cancels;
+            if let (Compute::Alu { kernel, params, path }, true, [x, y]) = (&op.compute, apart, &op.sources[..]) {
                 let [f, g] = &mut bits.fetch;
                 let fetched = [
                     x.fetch(on.real, on.index, c, &zeros[..lanes], f),
@@ -161,9 +162,10 @@ fn of_cycle(op: &Op, sources: &[Path<'_>], c: usize, on: &On<'_>, [l0, l1]: [&mu
             }
         }
         Compute::Alu { path, .. } => {
+            let result = |lane, half| if op.cancels { VALID } else { mix(all(lane, half)) };
             for lane in 0..lanes {
-                l0[lane] = mix(all(lane, first));
-                l1[lane] = if *path { mix(all(lane, second)) } else { own_second(lane) };
+                l0[lane] = result(lane, first);
+                l1[lane] = if *path { result(lane, second) } else { own_second(lane) };
             }
         }
         _ => {

@@ -70,16 +70,21 @@ impl Followed {
         self.assumed
     }
 
-    /// Nothing is written yet, except base address registers: they are zero when a program begins.
+    /// Nothing is written yet, except base address registers, which are zero when a program begins, and the first mask
+    /// register, which holds ones.
     fn start(&mut self) {
         let lanes = self.spec.lanes();
         let layout = self.shadow.layout();
         let bases = self.spec.memories.iter().enumerate().filter(|(_, memory)| memory.unit == Unit::Base);
         let bases: Vec<usize> = bases.map(|(at, _)| layout.slot(at).index).collect();
+        let masks = self.spec.memory(&self.spec.mask.memory).map(|at| layout.slot(at).index);
         self.summaries.clear();
         for l1b in &mut self.shadow.state.l1b {
             let mut summary = Summary::new(l1b, lanes, self.spec.forwards.len());
             bases.iter().for_each(|slot| summary.fill(l1b, *slot, 0, lanes));
+            for row in 0..self.spec.counts.cycle as usize {
+                masks.iter().for_each(|slot| summary.fill(l1b, *slot, row, lanes));
+            }
             self.summaries.push(summary);
         }
     }

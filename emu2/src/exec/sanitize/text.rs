@@ -1,7 +1,7 @@
 //! Findings as diagnostics: what was found, where, which earlier line is involved, what helps.
 
 use super::finding::{Case, Findings, Key, Origin, Via, What, Word};
-use crate::asm::Program;
+use crate::asm::{code_length, Program};
 use crate::error::{Diagnostic, Span};
 use crate::machine::{unit_name, Layout};
 use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
@@ -32,7 +32,7 @@ pub(super) fn findings(spec: &Spec, all: &Findings, program: &Program) -> Vec<Fi
     let span = |line: u32| {
         let start = *starts.get(line.checked_sub(1)? as usize)?;
         let text = program.text.get(start..)?.lines().next()?;
-        let code = text.split('#').next().unwrap_or(text);
+        let code = &text[..code_length(text.as_bytes())];
         let first = start + (code.len() - code.trim_start().len());
         Some(Span::new(first, first + code.trim().len()))
     };
