@@ -10,6 +10,7 @@ import numpy as np
 
 from emu2._core import run_app
 from emu2.console import diagnostic, fail
+from emu2.file_roles import READ, WRITTEN
 
 
 @click.group("app")
@@ -18,10 +19,10 @@ def app_commands() -> None:
 
 
 @app_commands.command("run")
-@click.argument("app", type=click.Path(path_type=Path))
-@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
-@click.option("-o", "--outputs", type=click.Path(path_type=Path), help=".npz file to write")
-def run(app: Path, inputs: Path | None, outputs: Path | None) -> None:
+@click.argument("app", type=READ)
+@click.option("-i", "--inputs", type=READ, help=".npz file of the inputs")
+@click.option("-o", "--outputs", type=WRITTEN, help=".npz file to write")
+def run(app: str, inputs: str | None, outputs: str | None) -> None:
     """Run the model in the file APP on inputs from an .npz file."""
     made = run_app(app, inputs)
     if outputs is None:
@@ -29,6 +30,6 @@ def run(app: Path, inputs: Path | None, outputs: Path | None) -> None:
             click.echo(f"{name}: {array.dtype} {array.shape}\n{array}")
         return
     try:
-        outputs.write_bytes(made)
+        Path(outputs).write_bytes(made)
     except OSError as problem:
         fail(diagnostic("F0005", f"{outputs}: {problem.strerror}", "check the folder"))

@@ -24,17 +24,20 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.file_roles import READ, WRITTEN, spec_option
 from emu2.lazy_group import LazyGroup
 from emu2.sanitizing import is_clean, sanitize_option, show_findings, show_undefined
-from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
-
-spec_option = click.option(
-    "--spec",
-    "spec_name",
-    default="mncore2",
-    show_default=True,
-    help="Built-in spec, folder of TOML files, or TOML file.",
+from emu2.streams import tell
+from emu2.words_cli import (
+    Policy,
+    asm,
+    called_as,
+    disasm,
+    load_program,
+    memory_files,
+    memory_options,
 )
+
 strict_option = click.option("--strict", is_flag=True, help="Make every hazard an error.")
 
 
@@ -60,11 +63,17 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("file")
-@click.option("-d", "--dump", "dump_path", help="Write dump lines here instead of to stdout.")
+@click.argument("file", type=READ)
+@click.option(
+    "-d", "--dump", "dump_path", type=WRITTEN, help="Write dump lines here instead of to stdout."
+)
 @spec_option
-@click.option("--report", "report_path", help="Write steps, cycles and counters as JSON.")
-@click.option("--trace", "trace_path", help="Write the time line as JSON that Perfetto opens.")
+@click.option(
+    "--report", "report_path", type=WRITTEN, help="Write steps, cycles and counters as JSON."
+)
+@click.option(
+    "--trace", "trace_path", type=WRITTEN, help="Write the time line as JSON that Perfetto opens."
+)
 @memory_options
 @strict_option
 @sanitize_option
@@ -92,7 +101,7 @@ def run(
         shown = ", ".join(f"{tag:02x}" for tag in tags)
         remedy = "tag the MV, or run without --strict"
         fail(diagnostic("R0008", f"{file}: waits for tags that no MV carries: {shown}", remedy))
-    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=save_outside)
+    files = memory_files(spec, config, load, save, outside=save_outside)
     machine = emu2.Machine(spec)
     files.load(machine)
     with Output(dump_path, sys.stdout) as sink:
@@ -117,7 +126,7 @@ def run(
 
 
 @cli.command()
-@click.argument("file")
+@click.argument("file", type=READ)
 @spec_option
 @strict_option
 @form_option
@@ -160,8 +169,10 @@ def explain_code(code: str | None) -> None:
 
     known = entries()
     text, found = (listing(known), True) if code is None else explain(known, code, "emu2")
-    click.echo(text, err=not found)
-    if not found:
+    if found:
+        click.echo(text)
+    else:
+        tell(text)
         sys.exit(EXIT_USAGE)
 
 

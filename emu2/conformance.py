@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -16,10 +19,20 @@ from typing import Any, Literal
 
 import emu2
 from emu2._core import read_source
+from emu2.source_text import lines
 
-Status = Literal["equal", "differs", "both refuse", "only emu2 refuses", "only the other refuses"]
+Status = Literal[
+    "equal",
+    "differs",
+    "both refuse",
+    "only emu2 refuses",
+    "only the other refuses",
+    "no answer of the other",
+    "not assembled",
+]
 _SUFFIXES = (".vsm", ".asm")
 _LINE = re.compile(r"\s*DEBUG-(\w+)\((\w+),\s*(\d+)\):\s*(.*)")
+_PATIENCE = 1.0  # seconds until the output of commands that were ended is given up
 _HOST = re.compile(r"\s*(\S[^:]*):\s*([0-9A-Fa-f]{16})\s*\Z")
 
 
@@ -66,8 +79,17 @@ class RefusedError(Exception):
     """An emulator does not run a program; the text says why."""
 
 
+class NoAnswerError(Exception):
+    """A command of the user neither does its work nor refuses it; the text says why."""
+
+
 def programs(folder: Path) -> list[Path]:
-    """Return the sources and the assembled texts below a folder, in the order of their paths."""
+    """Return the sources and the assembled texts below a folder, in the order of their paths.
+
+    A program itself may stand in place of the folder.
+    """
+    if folder.is_file() and folder.suffix in _SUFFIXES:
+        return [folder]
     found = (path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
     return sorted(found)
 
@@ -99,9 +121,14 @@ class Conformance:
             try:
                 text = self._assembled(path, Path(folder))
             except RefusedError as refused:
-                return Result(name, "both refuse", ours=str(refused), other=str(refused))
+                return self._not_assembled(path, name, str(refused))
+            except NoAnswerError as missing:
+                return Result(name, "no answer of the other", other=str(missing))
             ours = _attempt(lambda: self._run_ours(text, path, load))
-            other = _attempt(lambda: self._run_other(text, Path(folder), load))
+            try:
+                other = _attempt(lambda: self._run_other(text, Path(folder), load))
+            except NoAnswerError as missing:
+                return Result(name, "no answer of the other", ours=_told(ours), other=str(missing))
         if isinstance(ours, str) or isinstance(other, str):
             return _refused(name, ours, other)
         return _first_difference(name, ours, other)
@@ -114,6 +141,9 @@ class Conformance:
             out = folder / "assembled.asm"
             self._command([*self._assembler, str(path.absolute()), "-o", str(out)], folder)
             return _written(out)
+        return self._assembled_here(path)
+
+    def _assembled_here(self, path: Path) -> bytes:
         try:
             source = read_source(path)
             program = emu2.assemble(source, self._spec, filename=str(path), policy="run")
@@ -122,6 +152,17 @@ class Conformance:
         except emu2.Emu2Error as error:
             raise RefusedError(_line(str(error))) from error
         return text.getvalue().encode()
+
+    def _not_assembled(self, path: Path, name: str, why: str) -> Result:
+        """Return the result of a program that the assembler refuses."""
+        if self._assembler is None:
+            # The other emulator takes assembled text only, so nobody knows what it would do.
+            return Result(name, "not assembled", ours=why, other="not asked")
+        try:
+            self._assembled_here(path)
+        except RefusedError as refused:
+            return Result(name, "both refuse", ours=str(refused), other=why)
+        return Result(name, "only the other refuses", ours="assembles", other=why)
 
     def _run_ours(self, text: bytes, path: Path, load: Path | None) -> list[Word]:
         dump = io.StringIO()
@@ -140,27 +181,45 @@ class Conformance:
         more = [] if load is None else ["--load-memory-file", str(load.absolute())]
         command = [*self._other, "-i", str(program), "-d", str(dump), *more]
         out = self._command(command, folder)
-        return [*shown(_written(dump).decode(errors="replace")), *read(out.splitlines())]
+        return [*shown(_written(dump).decode(errors="replace")), *read(lines(out))]
 
     def _command(self, command: Sequence[str], folder: Path) -> str:
-        """Run a command of the user and return its stdout."""
+        """Run a command of the user and return its stdout. It is ended with all its children."""
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 command,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._seconds,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired as late:
-            raise RefusedError(f"{command[0]} takes more than {self._seconds:g} s") from late
         except OSError as missing:
-            raise RefusedError(f"{command[0]}: {missing.strerror}") from missing
-        if done.returncode:
-            last = done.stderr.decode(errors="replace").strip().split("\n")[-1]
-            raise RefusedError(f"exit code {done.returncode}: {last}")
-        return done.stdout.decode(errors="replace")
+            raise NoAnswerError(f"{command[0]}: {missing.strerror}") from missing
+        try:
+            out, err = process.communicate(timeout=self._seconds)
+        except subprocess.TimeoutExpired as late:
+            raise NoAnswerError(f"{command[0]} takes more than {self._seconds:g} s") from late
+        finally:
+            if process.returncode is None:
+                _end(process)
+        if process.returncode < 0:
+            raise NoAnswerError(f"{command[0]} was ended by signal {-process.returncode}")
+        if process.returncode:
+            last = err.decode(errors="replace").strip().split("\n")[-1]
+            raise RefusedError(f"exit code {process.returncode}: {last}")
+        return out.decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and its children, which are in a session of their own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=_PATIENCE)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
 
 
 def _words(command: str) -> list[str]:
@@ -179,7 +238,7 @@ def _whole(word: str) -> str:
 
 def shown(text: str) -> Iterator[Word]:
     """Yield the words of dump lines. What stands behind `#` is a comment."""
-    for line in text.splitlines():
+    for line in lines(text):
         found = _LINE.match(line)
         if found is not None:
             value = found[4].split("#")[0].strip()
@@ -187,9 +246,9 @@ def shown(text: str) -> Iterator[Word]:
             yield Word(found[1], found[2], int(found[3]), value, bits or (value,))
 
 
-def read(lines: Sequence[str]) -> Iterator[Word]:
+def read(printed: Sequence[str]) -> Iterator[Word]:
     """Yield the words that `e` lines have read to stdout."""
-    for number, line in enumerate(lines):
+    for number, line in enumerate(printed):
         found = _HOST.match(line)
         if found is not None:
             yield Word(f"stdout {found[1]}", "", number, found[2], (int(found[2], 16),))
@@ -203,8 +262,12 @@ def _attempt(run: Any) -> list[Word] | str:
     return found
 
 
+def _told(outcome: list[Word] | str) -> str:
+    return outcome if isinstance(outcome, str) else f"runs, {len(outcome)} words"
+
+
 def _refused(name: str, ours: list[Word] | str, other: list[Word] | str) -> Result:
-    texts = [one if isinstance(one, str) else f"runs, {len(one)} words" for one in (ours, other)]
+    texts = [_told(ours), _told(other)]
     status: Status = "both refuse"
     if not isinstance(other, str):
         status = "only emu2 refuses"
@@ -230,7 +293,7 @@ def _written(path: Path) -> bytes:
     try:
         return read_source(path)
     except emu2.Emu2Error as error:
-        raise RefusedError(f"it has not written {path.name}") from error
+        raise NoAnswerError(f"it has not written {path.name}") from error
 
 
 def _line(text: str) -> str:

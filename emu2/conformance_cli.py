@@ -11,6 +11,7 @@ import click
 
 import emu2
 from emu2.console import EXIT_FILE, Output, diagnostic, fail
+from emu2.file_roles import WRITTEN, claim, spec_option
 
 if TYPE_CHECKING:
     from emu2.conformance import Result
@@ -24,13 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--assembler", metavar="COMMAND", help="Assembles sources; it takes a file and -o. Else emu2."
 )
-@click.option(
-    "--spec",
-    "spec_name",
-    default="mncore2",
-    show_default=True,
-    help="Built-in spec, folder of TOML files, or TOML file.",
-)
+@spec_option
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.01),
@@ -38,7 +33,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Most time for a program on the other emulator.",
 )
-@click.option("--json", "json_path", help="Write what became of each program as JSON.")
+@click.option(
+    "--json", "json_path", type=WRITTEN, help="Write what became of each program as JSON."
+)
 def conformance(
     folder: Path,
     other: str,
@@ -47,7 +44,7 @@ def conformance(
     seconds: float,
     json_path: str | None,
 ) -> None:
-    """Run the programs (.vsm, .asm) below FOLDER here and on another emulator.
+    """Run the programs (.vsm, .asm) below FOLDER, or one, here and on another emulator.
 
     Both get the same assembled text. The first difference of each program is shown: memory, unit,
     address and both values. Exit code 1 if there is one.
@@ -58,13 +55,16 @@ def conformance(
         judge = Conformance(emu2.Spec.load(spec_name), other, assembler, seconds)
     except ValueError as problem:
         raise click.UsageError(f"--other, --assembler: {problem}") from problem
-    paths = programs(folder) if folder.is_dir() else []
+    paths = programs(folder)
     if not paths:
-        remedy = "name a folder with .vsm or .asm files"
+        remedy = "name a .vsm or .asm file, or a folder that has some"
         fail(diagnostic("F0001", f"{folder}: no program is there", remedy))
+    for path in paths:
+        claim(path, "a program", written=False)
+        claim(path.with_suffix(".json"), "the memory file of a program", written=False)
     results = []
     for path in paths:
-        found = judge.compare(path, str(path.relative_to(folder)))
+        found = judge.compare(path, str(path.relative_to(folder)) if path != folder else path.name)
         results.append(found)
         if not found.good and json_path != "-":
             click.echo("\n".join(_lines(found)))

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagno
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import click
 
 import emu2
 from emu2._core import read_source, stream_limit
+from emu2.streams import drop, leave, need_stdin, open_closed_streams, tell
 
 EXIT_FILE = 1
 EXIT_USAGE = 2
@@ -40,7 +42,7 @@ form_option = click.option(
 
 def fail(text: str) -> NoReturn:
     """Print one diagnostic and leave with the exit code of a faulty file."""
-    click.echo(explained(text), err=True)
+    tell(explained(text))
     sys.exit(EXIT_FILE)
 
 
@@ -60,7 +62,7 @@ def warned(program: emu2.Program, form: Form = "text") -> emu2.Program:
     """Print the program's warnings to stderr and return it."""
     if program.warnings:
         as_json = json.dumps(program.warnings, indent=2)
-        click.echo(as_json if form == "json" else explained(program.render_warnings()), err=True)
+        tell(as_json if form == "json" else explained(program.render_warnings()))
     return program
 
 
@@ -72,7 +74,7 @@ def reporting(form: Form) -> Iterator[None]:
     except emu2.AssembleError as error:
         if form == "text":
             raise
-        click.echo(json.dumps(error.diagnostics, indent=2), err=True)
+        tell(json.dumps(error.diagnostics, indent=2))
         sys.exit(EXIT_FILE)
 
 
@@ -84,14 +86,32 @@ def read_bytes(path: str | None) -> bytes:
     if path is not None and path != "-":
         return read_source(path)
     limit = stream_limit()
-    try:
+    with reading_stdin():
         data = sys.stdin.buffer.read(limit + 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        fail(diagnostic("F0001", f"<stdin>: {reason}", "check what stdin is connected to"))
     if len(data) > limit:
         fail(diagnostic("F0007", f"<stdin>: more than {limit} bytes", "write it to a file first"))
     return data
+
+
+@contextmanager
+def reading_stdin() -> Iterator[None]:
+    """Fail with a diagnostic if stdin cannot be read, at once if it is closed."""
+    try:
+        need_stdin()
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        reason = error.strerror or str(error)
+        fail(diagnostic("F0001", f"<stdin>: {reason}", "check what stdin is connected to"))
+
+
+def stdin_lines() -> Iterator[str]:
+    """Yield the lines of stdin, or fail with a diagnostic."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    with reading_stdin():
+        yield from sys.stdin
 
 
 def cannot_write(path: str, error: OSError) -> NoReturn:
@@ -164,49 +184,52 @@ class Output:
             self._fail(failure)
 
 
-def close_output() -> None:
-    """Write what stdout still holds; fail with a diagnostic if it cannot be written.
-
-    Python would report that itself when it ends, with a traceback.
-    """
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        leave_output(error)
-
-
-def leave_output(error: OSError) -> NoReturn:
-    """Leave after stdout could not be written, and keep Python from trying again."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    # Nobody reads any more: that is the reader's choice.
-    if isinstance(error, BrokenPipeError):
-        sys.exit(EXIT_FILE)
-    cannot_write("the output", error)
+def lost_output(error: OSError) -> int:
+    """Report that stdout takes no more; the exit code. That nobody reads needs no words."""
+    drop(sys.stdout)
+    if not isinstance(error, BrokenPipeError):
+        reason = error.strerror or str(error)
+        text = diagnostic("F0005", f"the output: {reason}", "check the folder and its permissions")
+        tell(explained(text))
+    return EXIT_FILE
 
 
 def guarded(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `command` under `name` and leave with the exit code that its outcome means."""
+    open_closed_streams()
+    leave(_outcome(command, name, arguments))
+
+
+def _outcome(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     try:
-        command.main(args=arguments, prog_name=name, standalone_mode=False)
-        close_output()
-    except click.exceptions.Exit as leave:
-        close_output()
-        sys.exit(leave.exit_code)
+        code = _called(command, name, arguments)
+        sys.stdout.flush()
+        return code
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        with suppress(OSError):
+            error.show()
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        tell("interrupted")
+        return EXIT_INTERRUPTED
     except emu2.Emu2Error as error:
-        fail(str(error))
+        tell(explained(str(error)))
+        return EXIT_FILE
     except OSError as error:
         # The files of a command have diagnostics of their own: this is stdout.
-        leave_output(error)
+        return lost_output(error)
     except Exception as error:  # a fault of emu2 is a diagnostic, never a traceback
         text = f"{type(error).__name__}: {error}"
-        found = diagnostic("B0001", f"a fault of emu2: {text}", "please report it")
-        click.echo(explained(found), err=True)
-        sys.exit(EXIT_OURS)
-    sys.exit(0)
+        tell(explained(diagnostic("B0001", f"a fault of emu2: {text}", "please report it")))
+        return EXIT_OURS
+
+
+def _called(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
+    """Run a command; the exit code that it asks for."""
+    try:
+        command.main(args=arguments, prog_name=name, standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
+    return 0

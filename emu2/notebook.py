@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Iterable
 from html import escape
 from typing import Any, NoReturn
 
 from emu2._core import Machine, Program, Report, Spec, assemble
-from emu2.errors import Diagnostic, Emu2Error, Finding
+from emu2.errors import Diagnostic, Emu2Error, Finding, PortableError
+from emu2.source_text import lines
 
 _MOST = 64  # rows of a table
 _LEFT = "style='text-align:left'"
@@ -20,6 +20,14 @@ _SHOWN = ("steps", "cycles", "stall_cycles", "mvs")
 
 class ArgumentsError(Exception):
     """The line of the magic is wrong; the text says how it must be."""
+
+
+class CellError(PortableError):
+    """A cell has failed, and with it a notebook that runs without a user."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback."""
+        return [str(self)]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,7 +87,7 @@ class Result:
         busy = (f"{slot} {count}" for slot, count in facts.get("busy_steps", {}).items())
         rows.append(("steps with an instruction", ", ".join(busy) or "none"))
         parts = [] if self.report is None else [_table(("counter", ""), rows)]
-        source = self.source.splitlines()
+        source = lines(self.source)
         parts += [_faults(found, source) for found in (self.program.warnings, self.findings)]
         if self.dump:
             cells = [line.rstrip().removeprefix("DEBUG-").partition("):") for line in self.dump]
@@ -117,11 +125,12 @@ def _cell(title: str, text: str) -> str:
     return f"<td {_LEFT}>{shown}</td>"
 
 
-def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result | None:
+def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result:
     """Run the magic; ``names`` are the variables of the user.
 
-    A fault of the line or the program is printed to stderr, and the result is None.
+    Raises CellError for a fault of the line or the program. The variable of ``--name`` goes then.
     """
+    given = None
     try:
         given = _parser().parse_args(shlex.split(line))
         machine = _machine(given, names)
@@ -129,8 +138,9 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result | None:
         program = assemble(cell, machine.spec, filename="<cell>", policy=policy)
         report = None if given.check else machine.run(program, sanitize=given.sanitize)
     except (ArgumentsError, ValueError, Emu2Error) as problem:
-        print(problem, file=sys.stderr)
-        return None
+        if given is not None and given.name:
+            names.pop(given.name, None)
+        raise CellError(str(problem)) from None
     result = Result(cell, program, machine, report)
     if given.name:
         names[given.name] = result
@@ -149,7 +159,7 @@ def _machine(given: argparse.Namespace, names: dict[str, Any]) -> Machine:
 def register(shell: Any) -> None:
     """Add the magic to an IPython shell."""
 
-    def vsm(line: str, cell: str) -> Result | None:
+    def vsm(line: str, cell: str) -> Result:
         return run_cell(line, cell, shell.user_ns)
 
     vsm.__doc__ = f"Assemble and run the cell on the emulator.\n\n{_parser().format_help()}"

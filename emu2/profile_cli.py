@@ -10,6 +10,7 @@ import click
 
 import emu2
 from emu2.console import Output
+from emu2.file_roles import READ, WRITTEN, spec_option
 from emu2.profiling import VIEWS, Change, Profile, Row, View, changes, profile
 from emu2.words_cli import load_program
 
@@ -17,18 +18,14 @@ _TEXT = 60  # characters of a line that are shown
 
 
 @click.command("profile")
-@click.argument("file")
-@click.option(
-    "--spec",
-    "spec_name",
-    default="mncore2",
-    show_default=True,
-    help="Built-in spec, folder of TOML files, or TOML file.",
-)
+@click.argument("file", type=READ)
+@spec_option
 @click.option("--by", type=click.Choice(VIEWS), default="line", show_default=True)
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
-@click.option("--compare", help="Another program: show what its instructions take more or less.")
-@click.option("--json", "json_path", help="Write all rows and counters as JSON.")
+@click.option(
+    "--compare", type=READ, help="Another program: show what its instructions take more or less."
+)
+@click.option("--json", "json_path", type=WRITTEN, help="Write all rows and counters as JSON.")
 def profile_command(
     file: str, spec_name: str, by: View, top: int, compare: str | None, json_path: str | None
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import emu2
 
+from .source_text import code
 from .trace_events import Event, TraceReader
 
 _ADDRESS = re.compile(r"(\$[a-z]+)\d+")
@@ -177,7 +178,7 @@ class Slots:
     def of(self, line: str) -> list[str]:
         """Return the slots of a line, in the order of its instructions, each once."""
         found: dict[str, None] = {}
-        for part in line.split("#")[0].split(";"):
+        for part in code(line).split(";"):
             words = part.split()
             if words and words[0] != "wait":
                 name = words[0].split("/")[0]
@@ -189,7 +190,7 @@ class Slots:
     def moved(self, mv: str) -> tuple[int, int]:
         """Return the long words that an MV reads and writes in DRAM and in PDM, in all groups."""
         # The number of words does not depend on addresses, so one of them stands for all.
-        text = _ADDRESS.sub(r"\g<1>0", mv.split("#")[0])
+        text = _ADDRESS.sub(r"\g<1>0", code(mv))
         if text not in self._words:
             words = emu2.assemble(text, self._spec).report()["words"]
             dram, pdm = (sum(words.get(name, {}).values()) for name in ("dram", "pdm"))

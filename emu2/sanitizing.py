@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emu2.console import Form, explained
+from emu2.streams import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,9 +31,9 @@ def show_findings(report: emu2.Report, form: Form) -> None:
     if not report.findings:
         return
     if form == "json":
-        click.echo(json.dumps(report.findings, indent=2), err=True)
+        tell(json.dumps(report.findings, indent=2))
     else:
-        click.echo(explained(report.render_findings()), err=True)
+        tell(explained(report.render_findings()))
 
 
 def show_undefined(
@@ -47,7 +48,7 @@ def show_undefined(
         all_found += machine.undefined(memory, group=group, addr=addr, count=count)
     for found in all_found:
         text = f"warning[{found['code']}]: {found['message']}\n  help: {found['help']}"
-        click.echo(json.dumps(found) if form == "json" else text, err=True)
+        tell(json.dumps(found) if form == "json" else text)
     return all_found
 
 

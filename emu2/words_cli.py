@@ -25,19 +25,14 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.file_roles import READ, WRITTEN, claim, spec_option
+from emu2.streams import tell
 
 Policy = Literal["run", "check", "strict"]
 
 CONTAINER_MAGIC = b"\x7fEMU2"
 CONTAINER_SUFFIX = ".idma.dat"
 
-spec_option = click.option(
-    "--spec",
-    "spec_name",
-    default="mncore2",
-    show_default=True,
-    help="Built-in spec, folder of TOML files, or TOML file.",
-)
 inferred_option = click.option(
     "--allow-inferred",
     is_flag=True,
@@ -76,6 +71,19 @@ def memory_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def memory_files(
+    spec: emu2.Spec, config: str | None, load: str | None, save: str | None, *, outside: bool
+) -> emu2.MemoryFiles:
+    """Return the memory files of a command. F0008 if it writes one that it reads."""
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=outside)
+    if config or load or save:
+        for path in files.inputs:
+            claim(path, "a memory file", written=False)
+        for path in files.outputs:
+            claim(path, "a saved region", written=True)
+    return files
+
+
 def assembled(data: bytes, name: str, spec: emu2.Spec) -> emu2.Program:
     """Return the program of assembled text or of a container."""
     if data.startswith(CONTAINER_MAGIC):
@@ -95,8 +103,8 @@ def load_program(path: str, spec: emu2.Spec, policy: Policy) -> emu2.Program:
 
 
 @click.command()
-@click.argument("file")
-@click.option("-o", "--output-file", "out", help="Write here instead of to stdout.")
+@click.argument("file", type=READ)
+@click.option("-o", "--output-file", "out", type=WRITTEN, help="Write here instead of to stdout.")
 @inferred_option
 @spec_option
 @form_option
@@ -114,8 +122,8 @@ def asm(file: str, out: str | None, allow_inferred: bool, spec_name: str, form: 
 
 
 @click.command()
-@click.argument("file")
-@click.option("-o", "--output-file", "out", help="Write here instead of to stdout.")
+@click.argument("file", type=READ)
+@click.option("-o", "--output-file", "out", type=WRITTEN, help="Write here instead of to stdout.")
 @spec_option
 def disasm(file: str, out: str | None, spec_name: str) -> None:
     """Write the assembly of FILE (.asm, or a container of `assemble3 --loader`)."""
@@ -125,7 +133,7 @@ def disasm(file: str, out: str | None, spec_name: str) -> None:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=READ)
 @click.option("-o", "--output-file", "out", help="Write here instead of to stdout.")
 @click.option(
     "--loader",
@@ -154,6 +162,9 @@ def assemble3(
     """
     if loader and out is None:
         raise click.UsageError("--loader needs --output-file.")
+    path = f"{out}{CONTAINER_SUFFIX}" if loader else out
+    if path is not None:
+        claim(path, "--output-file", written=True)
     spec = emu2.Spec.load(spec_name)
     source = read_bytes(file)
     program = warned(emu2.assemble(source, spec, filename=file or "<stdin>", policy="check"))
@@ -163,7 +174,7 @@ def assemble3(
             Path(path).write_bytes(emu2.pack(program))
         except OSError as error:
             cannot_write(path, error)
-        click.echo(f"note: {path} is a container of emu2; boards do not read it", err=True)
+        tell(f"note: {path} is a container of emu2; boards do not read it")
         return
     form: Literal["mixed", "flat"] = "mixed" if mode is None else "flat"
     with Output(out, sys.stdout) as sink:
@@ -171,8 +182,8 @@ def assemble3(
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-i", "source", help="Assembled text, or a container; stdin without it.")
-@click.option("-d", "dump", help="Write dump lines here instead of to stderr.")
+@click.option("-i", "source", type=READ, help="Assembled text, or a container; stdin without it.")
+@click.option("-d", "dump", type=WRITTEN, help="Write dump lines here instead of to stderr.")
 @memory_options
 @click.option("--dirty", is_flag=True, help="Taken for compatibility; memories begin with zeros.")
 @spec_option
@@ -190,8 +201,8 @@ def gpfn3_package_main(
     spec = emu2.Spec.load(spec_name)
     program = warned(assembled(read_bytes(source), source or "<stdin>", spec))
     if dirty:
-        click.echo("note: --dirty changes nothing here: all memories begin with zeros", err=True)
-    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=save_outside)
+        tell("note: --dirty changes nothing here: all memories begin with zeros")
+    files = memory_files(spec, config, load, save, outside=save_outside)
     machine = emu2.Machine(spec)
     files.load(machine)
     with Output(dump, sys.stderr) as sink:

@@ -53,8 +53,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def _spec_name(request: pytest.FixtureRequest) -> str:
     marker = request.node.get_closest_marker("emu2_spec")
-    name = marker.args[0] if marker is not None else request.config.getini("emu2_spec")
-    return str(name)
+    if marker is None:
+        return str(request.config.getini("emu2_spec"))
+    if len(marker.args) != 1 or marker.kwargs:
+        pytest.fail(
+            'write @pytest.mark.emu2_spec("NAME") with the name of a machine', pytrace=False
+        )
+    return str(marker.args[0])
 
 
 @pytest.fixture

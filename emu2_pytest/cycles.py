@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from os import PathLike
@@ -61,6 +62,8 @@ class CycleRegression:
         `name` tells several results of one test apart. `margin` is the part by which each counter
         may differ, in both directions: 0.02 is 2 %. 0 is exact.
         """
+        if not 0 <= margin < math.inf:
+            pytest.fail(f"cycle_regression: margin={margin} is no part from 0 on", pytrace=False)
         parts = [_file_name(part) for part in (self._test, name) if part]
         file = self._folder / f"{'-'.join(parts)}.json"
         now = counters(result)
@@ -71,12 +74,23 @@ class CycleRegression:
         if not file.is_file():
             text = f"cycle_regression: nothing is stored in {file}; run once with --emu2-bless"
             pytest.fail(text, pytrace=False)
-        stored = json.loads(file.read_text(encoding="utf-8"))
-        rows = [_row(counter, int(stored.get(counter, 0)), now[counter]) for counter in COUNTERS]
-        if any(_far(int(stored.get(counter, 0)), now[counter], margin) for counter in COUNTERS):
+        stored = _stored(file)
+        rows = [_row(counter, stored[counter], now[counter]) for counter in COUNTERS]
+        if any(_far(stored[counter], now[counter], margin) for counter in COUNTERS):
             allowed = f"within {margin:.1%}" if margin else "exactly"
             head = f"cycle_regression: not {allowed} as in {file}; --emu2-bless stores this run"
             pytest.fail("\n".join((head, *rows)), pytrace=False)
+
+
+def _stored(file: Path) -> Mapping[str, Any]:
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        if all(type(stored[counter]) is int for counter in COUNTERS):
+            return dict(stored)
+    except (ValueError, LookupError, TypeError):
+        pass
+    text = f"cycle_regression: {file} does not hold {', '.join(COUNTERS)}; --emu2-bless writes it"
+    pytest.fail(text, pytrace=False)
 
 
 def _far(stored: int, now: int, margin: float) -> bool:

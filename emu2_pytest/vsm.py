@@ -10,6 +10,9 @@ Comments say what a program must do:
 
 A place is written as in `d get`. A unit that is left out stands for all of them: each must hold the
 values. With a format (`d`, `f`, `h`) the values are numbers, one for each lane of a long word.
+
+A comment may stand behind code too. One that nearly is a directive is an error: a test must not
+pass because nobody has read what it expects.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import pytest
 
 import emu2
+from emu2.errors import PortableError
+from emu2.source_text import comment, lines
 
 _LANES = {"": 1, "d": 1, "f": 2, "h": 4}
 _DIGITS = 16
@@ -30,7 +36,12 @@ _EXPECT = re.compile(
     r"(?:(?P<format>[dfh])\s+)?(?P<place>\$\S+)\s*=\s*(?P<values>.*?)"
     r"(?:\s+within\s+(?P<within>\S+))?\s*\Z"
 )
-_DIRECTIVE = re.compile(r"^#\s*(spec|expect|error|sanitize):\s*(.*?)\s*$")
+_DIRECTIVE = re.compile(r"[#!]\s*(spec|expect|error|sanitize):\s*(.*?)\s*\Z")
+_NAMES = ("spec", "expect", "error", "sanitize")
+_NEAR = re.compile(r"\W*(?P<name>[\w-]+)\s*(?:[:\uFF1A;]|(?:=|[dfh]?\s*\$\S+\s*=))")
+_SIMILAR = 0.75
+_WORD = re.compile(r"[0-9A-Fa-f]+")
+_CODE = re.compile(r"[A-Z]\d{4}")
 _LINE = re.compile(r"DEBUG-(?P<memory>\w+)\((?P<unit>\w+),(?P<address>\d+)\):(?P<value>.*?) #d get")
 _UNTYPED = re.compile(r"v:0x(?P<word>[0-9A-F]+)\)")
 _TYPED = re.compile(r"\((?P<numbers>.*)\) \((?P<hex>.*)\)")
@@ -90,10 +101,53 @@ class Mismatch:
 
 
 def directives(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and argument of each directive."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if found := _DIRECTIVE.match(line):
+    """Yield line, name and argument of each directive. ProgramError for what nearly is one."""
+    for number, line in enumerate(lines(text), start=1):
+        text_of = comment(line)
+        if text_of is None:
+            continue
+        if found := _DIRECTIVE.match(text_of):
             yield number, found[1], found[2]
+        elif (near := _NEAR.match(text_of)) and (
+            meant := get_close_matches(near["name"].lower(), _NAMES, 1, _SIMILAR)
+        ):
+            raise ProgramError(
+                f"line {number}: `{near[0].strip()}` is no directive; write `# {meant[0]}:`, "
+                "or another comment"
+            )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the directives of a program ask for."""
+
+    spec: str | None
+    expectations: list[Expectation]
+    errors: list[str]
+    sanitize: bool
+
+
+def _wanted(text: str) -> _Wanted:
+    """Read the directives of a program. ProgramError for those that make no sense together."""
+    found = list(directives(text))
+    by_name = {name: [(line, text) for line, own, text in found if own == name] for name in _NAMES}
+    specs, errors, sanitize = by_name["spec"], by_name["error"], by_name["sanitize"]
+    for line, argument in sanitize:
+        if argument:
+            raise ProgramError(f"line {line}: `# sanitize:` takes nothing, not `{argument}`")
+    for line, argument in errors:
+        if not _CODE.fullmatch(argument):
+            raise ProgramError(f"line {line}: `{argument}` is no code, such as A0702")
+    if len(specs) > 1 or any(not argument for _, argument in specs):
+        raise ProgramError(f"line {specs[-1][0]}: write one `# spec:` with one name")
+    expectations = [expectation(line, argument) for line, argument in by_name["expect"]]
+    if errors and (expectations or sanitize):
+        raise ProgramError(f"line {errors[0][0]}: a program that is refused does nothing else")
+    if not (errors or expectations or sanitize):
+        help = "add a line `# expect: <place> = <values>`"
+        raise ProgramError(f"the program states nothing: {help}")
+    spec = specs[0][1] if specs else None
+    return _Wanted(spec, expectations, [argument for _, argument in errors], bool(sanitize))
 
 
 def expectation(line: int, argument: str) -> Expectation:
@@ -109,14 +163,21 @@ def expectation(line: int, argument: str) -> Expectation:
     if found["within"] and not kind:
         raise ProgramError(f"line {line}: `within` needs a format")
     try:
-        within = float(found["within"] or 0)
-        for value in values:
-            float(value) if kind else int(value, 16)
+        within = _number(found["within"] or "0")
+        numbers = [_number(value) for value in values] if kind else []
     except ValueError as error:
         raise ProgramError(f"line {line}: {error}") from None
-    if not kind and any(len(value) != _DIGITS for value in values):
+    if not 0 <= within < math.inf or any(map(math.isnan, numbers)):
+        raise ProgramError(f"line {line}: values are numbers, `within` is one from 0 on")
+    if not kind and not all(len(one) == _DIGITS and _WORD.fullmatch(one) for one in values):
         raise ProgramError(f"line {line}: a long word has {_DIGITS} hex digits")
     return Expectation(line, found["place"], kind, values, within)
+
+
+def _number(text: str) -> float:
+    if "_" in text:  # Python would skip it
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)
 
 
 def mismatches(machine: emu2.Machine, wanted: Expectation) -> list[Mismatch]:
@@ -125,12 +186,16 @@ def mismatches(machine: emu2.Machine, wanted: Expectation) -> list[Mismatch]:
     program = emu2.assemble(source, machine.spec, filename=f"the place of line {wanted.line}")
     lanes = _LANES[wanted.format]
     found = []
-    for number, line in enumerate(machine.run(program).dump):
+    dump = machine.run(program).dump
+    if not dump or len(dump) % wanted.words:
+        raise ProgramError(f"line {wanted.line}: {wanted.place} cannot be compared")
+    for number, line in enumerate(dump):
         shown = _LINE.match(line)
-        if shown is None:
+        values = [] if shown is None else _values(wanted.format, shown["value"])
+        if shown is None or len(values) != lanes:
             raise ProgramError(f"line {wanted.line}: {wanted.place} cannot be compared")
         first = number % wanted.words * lanes
-        for lane, (got, bits) in enumerate(_values(wanted.format, shown["value"])):
+        for lane, (got, bits) in enumerate(values):
             expected = wanted.values[first + lane]
             if not _agree(wanted, expected, got):
                 where = (shown["memory"], shown["unit"], shown["address"], lane)
@@ -142,8 +207,8 @@ def _values(kind: str, shown: str) -> list[tuple[str, str]]:
     """Return number and bits of each lane of a dump line."""
     if not kind:
         word = _UNTYPED.search(shown)
-        bits = "" if word is None else word["word"].zfill(_DIGITS)
-        return [(bits, bits)]
+        bits = [] if word is None else [word["word"].zfill(_DIGITS)]
+        return [(own, own) for own in bits]
     typed = _TYPED.match(shown)
     if typed is None:
         return []
@@ -152,12 +217,12 @@ def _values(kind: str, shown: str) -> list[tuple[str, str]]:
 
 def _agree(wanted: Expectation, expected: str, got: str) -> bool:
     if not wanted.format:
-        return int(expected, 16) == int(got or "0", 16)
+        return int(expected, 16) == int(got, 16)
     number, other = float(expected), float(got)
     return number == other or math.isclose(number, other, rel_tol=0, abs_tol=wanted.within)
 
 
-class ValuesDifferError(Exception):
+class ValuesDifferError(PortableError):
     """A program did not do what its comments say."""
 
     def __init__(self, wrong: Iterable[Mismatch]) -> None:
@@ -200,25 +265,17 @@ class ProgramItem(pytest.Item):
     def runtest(self) -> None:
         """Run the program."""
         data = self.path.read_bytes()
-        text = data.decode(errors="replace")
-        found = list(directives(text))
-        names = {name for _, name, _ in found}
-        specs = [argument for _, name, argument in found if name == "spec"]
-        spec = emu2.Spec.load(specs[0] if specs else str(self.config.getini("emu2_spec")))
-        errors = [argument for _, name, argument in found if name == "error"]
-        if errors:
-            self._must_fail(data, spec, errors)
+        wanted = _wanted(data.decode(errors="replace"))
+        spec = emu2.Spec.load(wanted.spec or str(self.config.getini("emu2_spec")))
+        if wanted.errors:
+            self._must_fail(data, spec, wanted.errors)
             return
-        wanted = [expectation(line, argument) for line, name, argument in found if name == "expect"]
-        if not wanted and "sanitize" not in names:
-            help = "add a line `# expect: <place> = <values>`"
-            raise ProgramError(f"the program states nothing: {help}")
         program = emu2.assemble(data, spec, filename=str(self.path))
         machine = emu2.Machine(spec)
-        report = machine.run(program, sanitize="sanitize" in names)
+        report = machine.run(program, sanitize=wanted.sanitize)
         if report.findings:
             raise ProgramError(report.render_findings())
-        wrong = [one for each in wanted for one in mismatches(machine, each)]
+        wrong = [one for each in wanted.expectations for one in mismatches(machine, each)]
         if wrong:
             raise ValuesDifferError(wrong)
 

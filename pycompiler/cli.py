@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
 from emu2.explain import explain, listing
+from emu2.streams import leave, open_closed_streams, tell
 
 from .console import (
     interrupted,
@@ -51,36 +53,53 @@ def explain_code(code: str | None) -> None:
     """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
     known = entries()
     text, found = (listing(known), True) if code is None else explain(known, code, "pycompiler")
-    click.echo(text, err=not found)
-    if not found:
+    if found:
+        click.echo(text)
+    else:
+        tell(text)
         sys.exit(USAGE_EXIT)
 
 
 def main() -> None:
     """Entry point; exit codes 1 (the user's file), 2 (usage), 3 (our bug), 130 (interrupted)."""
+    open_closed_streams()
     show_warnings_plainly()
     show_any_text()
+    leave(_outcome())
+
+
+def _outcome() -> int:
+    try:
+        code = _called()
+        sys.stdout.flush()
+        return code
+    except PycompilerError as problem:
+        return report_problem(problem)
+    except (KeyboardInterrupt, click.Abort) as problem:
+        return interrupted(problem)
+    except click.ClickException as problem:
+        with suppress(OSError):
+            problem.show()
+        return problem.exit_code
+    except OSError as problem:
+        if problem.filename is not None:
+            return report_problem(internal(problem))
+        return report_lost_output(problem)
+    except Exception as problem:
+        return report_problem(internal(problem))
+
+
+def _called() -> int:
+    """Run the command line; the exit code that it asks for."""
     try:
         # Not commands(): click prints a line of its own when it is interrupted.
         with commands.make_context("pycompiler", sys.argv[1:]) as context:
             commands.invoke(context)
-        sys.stdout.flush()
-    except PycompilerError as problem:
-        sys.exit(report_problem(problem))
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except (KeyboardInterrupt, click.Abort) as problem:
-        sys.exit(interrupted(problem))
-    except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
-    except OSError as problem:
-        if problem.filename is not None:
-            sys.exit(report_problem(internal(problem)))
-        sys.exit(report_lost_output(problem))
-    except Exception as problem:
-        sys.exit(report_problem(internal(problem)))
-    sys.exit(0)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from emu2.streams import open_closed_streams
+
 from .loading import loading
 
 
 def main() -> None:
     """Load the command line and run it."""
+    open_closed_streams()
     with loading():
         from .cli import main as run
     run()

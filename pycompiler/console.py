@@ -8,8 +8,11 @@ import sys
 import threading
 import traceback
 import warnings
+from contextlib import suppress
 
 from rich.console import Console
+
+from emu2.streams import drop, tell
 
 from .errors import USER_EXIT, PycompilerError, PycompilerWarning, error
 
@@ -30,10 +33,11 @@ def table_console() -> Console:
 
 def report_problem(problem: PycompilerError) -> int:
     """Print a diagnostic to stderr; its exit code."""
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     if os.environ.get(TRACEBACK_VARIABLE):
-        traceback.print_exception(problem)
-    print(f"{problem.render()}\n{problem.more(problem.code)}", file=sys.stderr)
+        tell("".join(traceback.format_exception(problem)).rstrip())
+    tell(f"{problem.render()}\n{problem.more(problem.code)}")
     return problem.exit_code
 
 
@@ -42,18 +46,18 @@ def interrupted(problem: BaseException) -> int:
 
     If threads still work on tasks, Python would wait for them: then this ends the process.
     """
-    print(" ".join(("interrupted", *getattr(problem, "__notes__", ()))), file=sys.stderr)
+    tell(" ".join(("interrupted", *getattr(problem, "__notes__", ()))))
     if any(not thread.daemon for thread in threading.enumerate()[1:]):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
         os._exit(INTERRUPTED_EXIT)
     return INTERRUPTED_EXIT
 
 
 def report_lost_output(problem: OSError) -> int:
     """Report that stdout takes no more; the exit code. A closed pipe needs no words."""
-    # Python would try to write the rest when it ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop(sys.stdout)
     if isinstance(problem, BrokenPipeError):
         return USER_EXIT
     return report_problem(error("P0003", path="standard output", reason=problem.strerror))
@@ -74,7 +78,7 @@ def show_warnings_plainly() -> None:
         message: Warning | str, category: type[Warning], *args: object, **kwargs: object
     ) -> None:
         if issubclass(category, PycompilerWarning):
-            print(f"warning: {message}", file=sys.stderr)
+            tell(f"warning: {message}")
         else:
             before(message, category, *args, **kwargs)  # type: ignore[arg-type]
 

@@ -11,15 +11,17 @@ from pathlib import Path
 import click
 import numpy as np
 
-from emu2.console import EXIT_FILE
+from emu2.console import EXIT_FILE, reading_stdin, stdin_lines
 from emu2.debug.command import show
 from emu2.debug.commands import Commands, read_commands
 from emu2.debug.dap import serve
+from emu2.streams import tell
 
 from .app.dump import dump_app
 from .app.reader import read_app
 from .app.writer import write_app
 from .build import build, load_function, load_model
+from .command_files import NEW_FOLDER, READ, WRITTEN
 from .console import table_console
 from .dashboard.command import dashboard
 from .debug.model import open_model
@@ -66,8 +68,8 @@ def _option_help() -> str:
 
 
 @commands.command("compile", epilog=_option_help())
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="codegen_dir")
+@click.argument("model", type=READ)
+@click.option("-o", "--out", type=NEW_FOLDER, required=True, help="codegen_dir")
 @click.option("--device", default="emu2", show_default=True, help="what to compile for")
 @click.option(
     "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
@@ -99,9 +101,9 @@ def compile_command(
 
 
 @commands.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
-@click.option("-o", "--outputs", type=click.Path(path_type=Path), help=".npz file to write")
+@click.argument("folder", type=READ)
+@click.option("-i", "--inputs", type=READ, help=".npz file of the inputs")
+@click.option("-o", "--outputs", type=WRITTEN, help=".npz file to write")
 @click.option("--device", default="emu2", show_default=True, help="where to run")
 @click.option("--sanitize", is_flag=True, help="look for undefined values and timing, slower")
 def run(
@@ -138,13 +140,13 @@ def _show_findings(board: Board, results: Mapping[str, Source]) -> bool:
     """Print what a sanitized run has found to stderr; return whether it is nothing."""
     found = [text for text in (findings_text(board), *undefined_outputs(results)) if str(text)]
     for text in found:
-        click.echo(text, err=True)
+        tell(str(text))
     return not found
 
 
 @commands.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
+@click.argument("folder", type=READ)
+@click.option("-i", "--inputs", type=READ, help=".npz file of the inputs")
 @click.option("--device", help="the machine, if it is not found by the name in the folder")
 @click.option("--batch", is_flag=True, help="read commands from stdin instead of opening a screen")
 @click.option("--dap", is_flag=True, help="speak the Debug Adapter Protocol on stdin and stdout")
@@ -166,17 +168,18 @@ def debug(folder: Path, inputs: Path | None, device: str | None, batch: bool, da
     given = {} if inputs is None else read_arrays(inputs, wanted)
     session = open_model(folder, app, board, given)
     if dap:
-        serve(sys.stdin.buffer, sys.stdout.buffer, lambda _: session)
+        with reading_stdin():
+            serve(sys.stdin.buffer, sys.stdout.buffer, lambda _: session)
         return
     commands = Commands(session, app.target)
     if not batch and sys.stdin.isatty():
         show(commands)
-    elif not read_commands(commands, sys.stdin):
+    elif not read_commands(commands, stdin_lines()):
         sys.exit(EXIT_FILE)
 
 
 @commands.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=READ)
 @click.option("--code", is_flag=True, help="print the assembly text too")
 def dump(path: Path, code: bool) -> None:
     """Print an app: a model.app, or the one of a codegen_dir."""
@@ -185,8 +188,8 @@ def dump(path: Path, code: bool) -> None:
 
 
 @commands.command("app")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write")
+@click.argument("path", type=READ)
+@click.option("-o", "--out", type=WRITTEN, required=True, help="file to write")
 @click.option("--device", help="the machine, if it is not found by the name in the app")
 def app_command(path: Path, out: Path, device: str | None) -> None:
     """Write an app as `emu2 app run` wants it: with the places of its values.

@@ -17,7 +17,7 @@ def grammar(spec: emu2.Spec) -> dict[str, Any]:
     """Return the grammar of the assembly of ``spec``. Of two rules at one place the first wins."""
     names = "|".join(sorted(spec.mnemonics, key=lambda name: (-len(name), name)))
     rules: list[tuple[str, str]] = [
-        ("comment.line.number-sign.vsm", r"#.*$"),
+        ("comment.line.number-sign.vsm", r"[#!].*$"),
         ("keyword.other.debug.vsm", r"^\s*[ders](?=\s)(?:\s+(?:set|get[a-z]*)\b)?"),
         ("keyword.control.mask.vsm", _START + r"mask[a-z]*" + _END),
         ("keyword.mnemonic.vsm", rf"{_START}(?:{names})(?=[\s;/+@\-]|\d|$)"),

@@ -25,6 +25,7 @@ from emu2.bench.measure import (
 )
 from emu2.bench.table import Table, cells, clone_lines, short
 from emu2.console import EXIT_OURS, diagnostic, fail
+from emu2.streams import tell
 
 Section = tuple[str, Callable[[Pace, list[int]], Iterator[Row]]]
 """The name that patterns see, and what makes the rows."""
@@ -118,5 +119,5 @@ def _checked(rows: Iterator[Row]) -> Iterator[Row]:
     except WrongBitsError as error:
         remedy = "please report it"
         text = diagnostic("B0001", f"{error}: the emulator and numpy differ", remedy)
-        click.echo(text, err=True)
+        tell(text)
         raise click.exceptions.Exit(EXIT_OURS) from error

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emu2.console import EXIT_FILE, diagnostic, explained, fail
+from emu2.console import EXIT_FILE, diagnostic, fail, reading_stdin, stdin_lines
+from emu2.file_roles import spec_option
 
 if TYPE_CHECKING:
     from emu2.debug.commands import Commands
-
-spec_option = click.option(
-    "--spec",
-    "spec_name",
-    default="mncore2",
-    show_default=True,
-    help="Built-in spec, folder of TOML files, or TOML file.",
-)
 
 
 @click.command()
@@ -41,7 +34,7 @@ def debug(file: str, spec_name: str, config: str | None, load: str | None, batch
     session = open_session(file, spec_name, Files(config, load))
     commands = Commands(session, spec_name)
     if batch or not sys.stdin.isatty():
-        if not read_commands(commands, sys.stdin):
+        if not read_commands(commands, stdin_lines()):
             sys.exit(EXIT_FILE)
         return
     show(commands)
@@ -70,13 +63,11 @@ def dap(port: int | None, host: str) -> None:
     from emu2.debug.dap import serve, serve_port
 
     if port is None:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
+        with reading_stdin():
+            serve(sys.stdin.buffer, sys.stdout.buffer)
         return
     try:
         serve_port(host, port, lambda chosen: click.echo(f"listening on {host}:{chosen}"))
     except OSError as error:
-        remedy = "choose another port"
-        click.echo(
-            explained(diagnostic("F0001", f"{host}:{port}: {error.strerror}", remedy)), err=True
-        )
-        sys.exit(EXIT_FILE)
+        reason = error.strerror or str(error)
+        fail(diagnostic("F0001", f"{host}:{port}: {reason}", "choose another port"))

@@ -60,7 +60,7 @@ class Commands:
             lines.append(f"  help: {error['help']}")
         elif stop["reason"] == "breakpoint":
             numbers = ", ".join(map(str, stop["breakpoints"]))
-            lines += [f"breakpoint {numbers}: {text}" for text in stop["text"].splitlines()]
+            lines += [f"breakpoint {numbers}: {text}" for text in stop["text"].split("\n")]
         elif stop["reason"] != "step":
             lines.append({"end": "end of the program"}.get(stop["reason"], stop["reason"]))
         lines.append(self.where())
@@ -109,6 +109,10 @@ class Commands:
         """Return lines of the source around the one that comes next, or around a line."""
         here = self.session.run.line
         middle = number(rest) if rest else here
+        if rest and not 0 < middle <= len(self.session.lines):
+            message = f"the source has no line {middle}"
+            remedy = f"name a line from 1 to {len(self.session.lines)}"
+            raise emu2.EmulatorError(code="D0002", message=message, help=remedy)
         stops = {found["line"] for found in self.session.run.breakpoints}
         shown = []
         for line in range(
@@ -317,7 +321,7 @@ SHORT = {
 """Short names of commands."""
 
 
-def read_commands(commands: Commands, lines: Iterable[str], out: TextIO = sys.stdout) -> bool:
+def read_commands(commands: Commands, lines: Iterable[str], out: TextIO | None = None) -> bool:
     """Do commands line by line and print what they say. Returns whether all of them went well.
 
     A command that fails prints one diagnostic, and the next one is read.
@@ -329,7 +333,7 @@ def read_commands(commands: Commands, lines: Iterable[str], out: TextIO = sys.st
         except emu2.Emu2Error as error:
             text, good = str(error), False
         if text:
-            print(text, file=out, flush=True)
+            print(text, file=out or sys.stdout, flush=True)
         if commands.done:
             break
     return good and not commands.failed

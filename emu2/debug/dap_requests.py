@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import emu2
 from emu2.debug.dap_console import Console, is_command, is_move
@@ -66,6 +67,9 @@ class Requests:
         self._own: dict[str, list[int]] = {}
         self._at_entry = True
         self._exceptions: dict[int, str] = {}
+        #: The numbers of the first line and the first column, as the editor counts them.
+        self._first = {"line": 1, "column": 1}
+        self._uris = False
 
     @property
     def run(self) -> emu2.Debugger | None:
@@ -104,8 +108,26 @@ class Requests:
     # The session.
 
     def on_initialize(self, arguments: Body) -> Body:
-        """Say what is supported."""
+        """Say what is supported, and hear how the editor counts lines and writes paths."""
+        for name in self._first:
+            self._first[name] = int(bool(arguments.get(f"{name}sStartAt1", True)))
+        self._uris = arguments.get("pathFormat") == "uri"
         return CAPABILITIES
+
+    def _heard(self, line: Any) -> int:
+        """Return the number of a line, from 1, that the editor names."""
+        return int(line) + 1 - self._first["line"]
+
+    def _told(self, line: int) -> Body:
+        """Return the place of a line as the editor counts."""
+        return {"line": line - 1 + self._first["line"], "column": self._first["column"]}
+
+    def _path(self, path: Path) -> str:
+        return path.resolve().as_uri() if self._uris else str(path)
+
+    def _program(self) -> Body:
+        path = Path(self._session().path).resolve()
+        return {"name": path.name, "path": self._path(path)}
 
     def on_launch(self, arguments: Body) -> Body:
         """Load a program: `program`, `spec`, `config`, `load`, `stopOnEntry`."""
@@ -159,7 +181,9 @@ class Requests:
     def on_setBreakpoints(self, arguments: Body) -> Body:  # noqa: N802
         """Replace the breakpoints at lines."""
         session = self._session()
-        source = arguments["source"].get("path", "")
+        source = str(arguments["source"].get("path", ""))
+        if self._uris:
+            source = unquote(urlsplit(source).path)
         wanted = arguments.get("breakpoints") or []
         if source and Path(source).resolve() != Path(session.path).resolve():
             refused = {"verified": False, "message": "this file is not the program"}
@@ -167,7 +191,8 @@ class Requests:
         texts = []
         for one in wanted:
             condition = one.get("condition") or ""
-            texts.append(f"line {int(one['line'])}" + (f" if {condition}" if condition else ""))
+            line = self._heard(one["line"])
+            texts.append(f"line {line}" + (f" if {condition}" if condition else ""))
         said = self._replace("line", texts)
         for one, answer in zip(wanted, said, strict=True):
             answer["line"] = one["line"]
@@ -208,16 +233,15 @@ class Requests:
         session = self._session()
         line = session.run.line
         name = session.note(line) or Path(session.path).name
-        source = {"name": Path(session.path).name, "path": str(Path(session.path).resolve())}
-        frame = {"id": 1, "name": name, "line": line, "column": 1, "source": source}
+        frame = {"id": 1, "name": name, **self._told(line), "source": self._program()}
         pointer = hex(session.run.position)
         frame |= {"instructionPointerReference": pointer}
         frames: list[Body] = [frame]
         origin = session.origin(line)
         if origin is not None:
             path, number = origin
-            model = {"name": Path(path).name, "path": path}
-            own = {"id": 2, "name": "the model", "line": number, "column": 1, "source": model}
+            model = {"name": Path(path).name, "path": self._path(Path(path))}
+            own = {"id": 2, "name": "the model", **self._told(number), "source": model}
             frames.append({**own, "presentationHint": "subtle"})
         return {"stackFrames": frames, "totalFrames": len(frames)}
 
@@ -293,9 +317,9 @@ class Requests:
 
     def on_gotoTargets(self, arguments: Body) -> Body:  # noqa: N802
         """Return the position of a line."""
-        line = int(arguments["line"])
+        line = self._heard(arguments["line"])
         position = self._session().run.at_line(line)
-        return {"targets": [{"id": position, "label": f"line {line}", "line": line}]}
+        return {"targets": [{"id": position, "label": f"line {line}", "line": arguments["line"]}]}
 
     def on_goto(self, arguments: Body) -> tuple[Body, Work]:
         """Go to a position, forwards or backwards."""
@@ -310,8 +334,7 @@ class Requests:
 
     def on_loadedSources(self, arguments: Body) -> Body:  # noqa: N802
         """Return the one source."""
-        path = Path(self._session().path)
-        return {"sources": [{"name": path.name, "path": str(path.resolve())}]}
+        return {"sources": [self._program()]}
 
     def on_readMemory(self, arguments: Body) -> Body:  # noqa: N802
         """Return bytes of a memory of one unit, long words with the most significant byte first."""
@@ -332,4 +355,8 @@ class Requests:
             arguments.get("instructionOffset", 0)
         )
         count = int(arguments["instructionCount"])
-        return {"instructions": self._variables().statements(session, first, min(count, 1 << 12))}
+        found = self._variables().statements(session, first, min(count, 1 << 12))
+        for one in found:
+            if "line" in one:
+                one |= {"line": self._told(one["line"])["line"], "location": self._program()}
+        return {"instructions": found}

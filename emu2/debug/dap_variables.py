@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import emu2
@@ -200,7 +199,6 @@ class Variables:
     def statements(self, session: Session, first: int, count: int) -> list[dict[str, Any]]:
         """Return statements by position. Outside the program they are empty."""
         found: list[dict[str, Any]] = []
-        source = {"name": Path(session.path).name, "path": str(Path(session.path).resolve())}
         for position in range(first, first + count):
             if not 0 <= position < self._run.statements:
                 found.append(
@@ -209,7 +207,5 @@ class Variables:
                 continue
             line = self._run.line_of(position)
             text = session.line_text(line).strip()
-            found.append(
-                {"address": hex(position), "instruction": text, "line": line, "location": source}
-            )
+            found.append({"address": hex(position), "instruction": text, "line": line})
         return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import emu2
+from emu2.source_text import lines
 from emu2.words_cli import CONTAINER_MAGIC, load_program
 
 Stop = dict[str, Any]
@@ -64,10 +65,8 @@ class Session:
         self.path = path
         self.program = program
         self.run = emu2.Debugger(program, machine, room=room)
-        text = (
-            Path(path).read_text(encoding="utf-8", errors="replace") if source is None else source
-        )
-        self.lines = text.splitlines()
+        text = Path(path).read_bytes().decode(errors="replace") if source is None else source
+        self.lines = lines(text)
         self._notes = sorted((notes or {}).items())
         self._named = named
         self.watches: list[str] = []
@@ -203,5 +202,5 @@ def source_of(path: str, program: emu2.Program) -> str:
     if Path(path).suffix != ".asm":
         return text
     statements = emu2.to_text(program)
-    same = len(statements.splitlines()) == len(text.splitlines())
+    same = len(lines(statements)) == len(lines(text))
     return statements if same else text

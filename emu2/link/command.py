@@ -10,22 +10,24 @@ import click
 
 import emu2
 from emu2.console import EXIT_FILE, cannot_write, guarded
+from emu2.file_roles import READ, WRITTEN, spec_option
 from emu2.link import LinkError, link_files, origins
+from emu2.streams import tell
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("placement", type=click.Path(path_type=Path))
-@click.argument("structure", type=click.Path(path_type=Path))
-@click.argument("output", type=click.Path(path_type=Path))
-@click.option("--map", "map_path", help="Write where each line comes from, as JSON.")
-@click.option("--spec", "spec_name", default="mncore2", show_default=True, help="The machine.")
+@click.argument("source", type=READ)
+@click.argument("placement", type=READ)
+@click.argument("structure", type=READ)
+@click.argument("output", type=WRITTEN)
+@click.option("--map", "map_path", type=WRITTEN, help="Write where each line comes from, as JSON.")
+@spec_option
 @click.version_option(emu2.__version__)
 def link(
-    source: Path,
-    placement: Path,
-    structure: Path,
-    output: Path,
+    source: str,
+    placement: str,
+    structure: str,
+    output: str,
     map_path: str | None,
     spec_name: str,
 ) -> None:
@@ -34,13 +36,14 @@ def link(
     PLACEMENT (.param) says where arrays lie in the PDM, STRUCTURE (.stparam) which shape they have.
     """
     try:
-        linked = link_files(source, placement, structure, emu2.Spec.load(spec_name))
+        files = Path(source), Path(placement), Path(structure)
+        linked = link_files(*files, emu2.Spec.load(spec_name))
     except LinkError as error:
-        click.echo(str(error), err=True)
+        tell(str(error))
         sys.exit(EXIT_FILE)
     for warning in linked.warnings:
-        click.echo(str(warning), err=True)
-    texts = [(str(output), linked.text)]
+        tell(str(warning))
+    texts = [(output, linked.text)]
     if map_path is not None:
         texts.append((map_path, json.dumps(origins(linked.text)) + "\n"))
     for path, text in texts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from emu2.errors import PortableError
+
 NUMBERS = {
     "E101": "a reserved tag is also a tag of an entry",
     "E102": "a reserved tag is out of range",
@@ -83,7 +85,7 @@ class Fault:
         return f'(:{kind} "{text}" :id "{self.number}"{line})'
 
 
-class LinkError(Exception):
+class LinkError(PortableError):
     """The program cannot be linked. ``faults`` lists why."""
 
     def __init__(self, *faults: Fault) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from emu2.source_text import lines
+
 MARK = "#line"
 PATTERN = re.compile(rf'{MARK} (?P<line>\d+)(?P<expanded> expanded)? "(?P<file>.*)"$')
 
@@ -17,7 +19,7 @@ def origins(text: str) -> list[tuple[str, int] | None]:
     found: list[tuple[str, int] | None] = []
     place: tuple[str, int] | None = None
     step = 0
-    for line in text.splitlines():
+    for line in lines(text):
         match = PATTERN.match(line)
         if match:
             place = match["file"], int(match["line"])

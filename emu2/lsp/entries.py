@@ -14,6 +14,7 @@ from typing import Any
 
 import emu2
 from emu2._core import spec_texts
+from emu2.source_text import lines
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Entries:
         found: dict[tuple[str, str], SpecLine] = {}
         for file, text in self._texts:  # the files of the spec itself come first
             section = ""
-            for number, line in enumerate(text.splitlines()):
+            for number, line in enumerate(lines(text)):
                 head = re.match(r"\[(\[?)([\w.]+)\]", line)
                 if head is not None:
                     section = head[2] if head[1] else ""

@@ -10,6 +10,7 @@ from typing import Literal
 import emu2
 from emu2.errors import Diagnostic
 from emu2.lsp.entries import Entries, Operand, SpecLine
+from emu2.source_text import code, comment
 
 Kind = Literal["instruction", "operand"]
 _WORD = re.compile(r"-?\$?[A-Za-z_][\w.]*")
@@ -76,7 +77,7 @@ class Language:
     def proposals(self, line: str, column: int) -> list[Proposal]:
         """Return what may stand at a column: mnemonics, or behind `$` operands."""
         before = line[:column]
-        if "#" in before or before.count('"') % 2:
+        if comment(before) is not None or before.count('"') % 2:
             return []
         statement = before.rsplit(";", 1)[-1]
         if re.search(r"\$[a-z0-9]*$", statement):
@@ -95,9 +96,9 @@ class Language:
 
 def words(line: str) -> Iterator[Word]:
     """Yield the mnemonics and operands of a line; comments and literals have none."""
-    code = re.sub(r'"[^"]*"', lambda text: '"' * len(text[0]), line.split("#")[0])
+    statements = re.sub(r'"[^"]*"', lambda text: '"' * len(text[0]), code(line))
     start = 0
-    for statement in code.split(";"):
+    for statement in statements.split(";"):
         first = True
         for found in _WORD.finditer(statement):
             text = found[0]

@@ -11,6 +11,7 @@ import click
 import emu2
 from emu2.console import EXIT_FILE, guarded
 from emu2.sdk.install import tree
+from emu2.streams import tell
 
 RELATIVE = "../../../.."
 """The tree as seen from a program in it."""
@@ -37,7 +38,7 @@ def examples(listing: bool, kit: str | None, destination: Path | None) -> None:
     if kit is None or destination is None:
         raise click.UsageError("name a kit and a destination, or use --list.")
     if kit not in kits:
-        click.echo(f"error: there is no kit `{kit}`; there are {', '.join(kits)}", err=True)
+        tell(f"error: there is no kit `{kit}`; there are {', '.join(kits)}")
         sys.exit(EXIT_FILE)
     target = destination / f"{kit}-{emu2.__version__}"
     shutil.copytree(root / kit, target, dirs_exist_ok=True)

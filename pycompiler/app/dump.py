@@ -57,6 +57,6 @@ def _lines(app: App, code: bool) -> Iterator[str]:
             for number, cycles in enumerate(segment.lines.by_node(segment.cycles)):
                 yield f"    node {number}: {cycles} cycles, {segment.lines.owners[number].note}"
             if code:
-                yield from (f"    {line}" for line in segment.code.splitlines())
+                yield from (f"    {line}" for line in segment.code.removesuffix("\n").split("\n"))
         else:
             yield f"  {number} host {ports_text}: ONNX model, {len(segment.model)} bytes"

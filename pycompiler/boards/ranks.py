@@ -16,6 +16,8 @@ from torch._C._distributed_c10d import TCPStore
 from ..errors import PycompilerError, error
 
 _BEATS = 8  # signs of life in a time-out
+_LONGEST = 1e9  # seconds
+_LAST_PORT = 65535
 _LOOKED = 3  # so many of them: how long a rank that misses a message looks for signs
 
 
@@ -37,26 +39,33 @@ class Ranks:
         port: int | None = None,
         timeout: float = 120.0,
     ):
-        self.rank = _number("RANK", rank)
-        self.size = _number("WORLD_SIZE", size)
+        self.size = _number("WORLD_SIZE", size, 1, None)
+        self.rank = _number("RANK", rank, 0, self.size - 1)
+        if not 0 < timeout < _LONGEST:
+            raise error("P0704", name="timeout", value=repr(timeout), legal="a number of seconds")
         self.timeout = timeout
         place = address or os.environ.get("MASTER_ADDR", "localhost")
-        self._place = place, _number("MASTER_PORT", port)
+        self._place = place, _number("MASTER_PORT", port, 0, _LAST_PORT)
         limit = timedelta(seconds=timeout)
+        self._done = threading.Event()
         with self.talking("the start"):
             # torchrun keeps a store of its own at that port.
             kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-            store = TCPStore(*self._place, self.size, self.rank == 0 and not kept, limit)
-            self._store = store
+            self._store = self._connected(owner=self.rank == 0 and not kept)
+            self._store.set_timeout(limit / 2)
+            threading.Thread(target=self._beat, daemon=True).start()
             dist.init_process_group(
                 "gloo",
-                store=store,
+                store=self._store,
                 rank=self.rank,
                 world_size=self.size,
                 timeout=limit / 2,
             )
-        self._done = threading.Event()
-        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _connected(self, *, owner: bool) -> TCPStore:
+        """Return the store, which keeps the list of ranks; it waits for its owner only."""
+        limit = timedelta(seconds=self.timeout)
+        return TCPStore(*self._place, self.size, owner, limit, wait_for_workers=False)
 
     def close(self) -> None:
         """Leave the group, once all ranks are here."""
@@ -86,7 +95,7 @@ class Ranks:
     def _beat(self) -> None:
         """Count in the store while this process lives."""
         try:
-            store = TCPStore(*self._place, self.size, False, timedelta(seconds=self.timeout))
+            store = self._connected(owner=False)
             while not self._done.wait(self.timeout / _BEATS):
                 store.add(_key(self.rank), 1)
         except (RuntimeError, ConnectionError):
@@ -104,7 +113,7 @@ class Ranks:
             silent = [rank for rank in others if before[rank] == after[rank]]
             lost = ", ".join(map(str, silent)) or "none"
         except (AttributeError, RuntimeError, ConnectionError):
-            lost = "0, which keeps the list of ranks"
+            lost = "0, which keeps the list of ranks" if self.rank else "none"
         reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
         return error("P0811", rank=self.rank, what=what, lost=lost, reason=reason)
 
@@ -113,10 +122,11 @@ def _key(rank: int) -> str:
     return f"pycompiler.alive.{rank}"
 
 
-def _number(variable: str, given: int | None) -> int:
-    if given is not None:
-        return given
-    text = os.environ.get(variable, "")
-    if not text.isdigit():
-        raise error("P0704", name=variable, value=repr(text), legal="a number, as torchrun sets it")
-    return int(text)
+def _number(variable: str, given: int | None, first: int, last: int | None) -> int:
+    text = os.environ.get(variable, "") if given is None else str(given)
+    number = int(text) if text.isascii() and text.isdecimal() else -1
+    if number < first or (last is not None and number > last):
+        end = "on" if last is None else f"to {last}"
+        legal = f"a number from {first} {end}, as torchrun sets it"
+        raise error("P0704", name=variable, value=repr(text), legal=legal)
+    return number

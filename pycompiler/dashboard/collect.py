@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,7 +167,8 @@ class Sources:
         if path not in self._files:
             try:
                 text = read_input(Path(path), TEXT_BYTES).decode()
-                self._files[path] = text.splitlines()
+                # Python ends no line at a form feed.
+                self._files[path] = re.split(r"\r\n|\r|\n", re.sub(r"\r?\n\Z", "", text))
             except (PycompilerError, ValueError):
                 self._files[path] = None
         lines, at = self._files[path], int(number)

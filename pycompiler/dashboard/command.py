@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from emu2.streams import tell
+
 from ..errors import error
 from .collect import find
 from .site import write_site
@@ -34,7 +36,7 @@ def dashboard(folders: tuple[Path, ...], out: Path, serve: bool, port: int) -> N
     compiles = write_site(out, find(folders))
     for found in compiles:
         for problem in found.problems:
-            click.echo(f"note: {found.name}: {problem}", err=True)
+            tell(f"note: {found.name}: {problem}")
     click.echo(f"{len(compiles)} compiles in {out / 'index.html'}")
     if serve:
         from .serve import serve_site

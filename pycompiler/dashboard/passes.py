@@ -57,7 +57,7 @@ def _blocks(text: str) -> dict[str, list[str]]:
     """Return the lines of each node by its name; those in front of all nodes by ''."""
     blocks: dict[str, list[str]] = {"": []}
     own = blocks[""]
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if not line:
             continue
         named = None if line.startswith(" ") else _NODE.search(line)

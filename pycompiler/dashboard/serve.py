@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from emu2.streams import tell
+
 from ..errors import error
 from .collect import Compile
 from .site import MODELS, data_script
@@ -54,7 +56,7 @@ def serve_site(out: Path, compiles: Sequence[Compile], port: int) -> None:
     """Serve until the user stops it."""
     netron = netron_folder()
     if netron is None:
-        click.echo("note: Netron is not installed: pip install '.[tools]' in a clone", err=True)
+        tell("note: Netron is not installed: pip install '.[tools]' in a clone")
     with make_server(out, compiles, port, netron) as server:
         click.echo(f"http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
         try:

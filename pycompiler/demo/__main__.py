@@ -8,7 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..console import report_problem, show_warnings_plainly, table_console
+from emu2.streams import leave, open_closed_streams, tell
+
+from ..console import report_lost_output, report_problem, show_warnings_plainly, table_console
 from ..errors import PycompilerError, error
 from .digits import BOUNDS, run_digits, trained
 from .functions import cases, run_case
@@ -33,6 +35,7 @@ def run(out: Path, device: str, console: Console) -> list[str]:
 
 def main() -> int:
     """Entry point; the exit code."""
+    open_closed_streams()
     parser = argparse.ArgumentParser(prog="python -m pycompiler.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo_out"), help="folder to write")
     parser.add_argument("--device", default="emu2", help="what to compile for")
@@ -40,15 +43,18 @@ def main() -> int:
     show_warnings_plainly()
     try:
         wrong = run(arguments.out, arguments.device, table_console())
+        sys.stdout.flush()
     except OSError as problem:
+        if problem.filename is None:
+            return report_lost_output(problem)
         reason = problem.strerror or str(problem)
         return report_problem(error("P0003", path=arguments.out, reason=reason))
     except PycompilerError as problem:
         return report_problem(problem)
     for title in wrong:
-        print(f"error: {title}: the difference is too large", file=sys.stderr)
+        tell(f"error: {title}: the difference is too large")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -9,7 +9,10 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from emu2.streams import tell
+
 from ..app.model import App
+from ..command_files import READ, WRITTEN
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
@@ -27,15 +30,13 @@ from .node_runs import Log, NodeRuns, Safety
 
 
 @click.command("disassemble")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=READ)
 @click.option("--bench", type=click.IntRange(1), metavar="N", help="run each node N times")
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="rows of --bench"
 )
-@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
-@click.option(
-    "--log", type=click.Path(path_type=Path), help="arguments and results of nodes: text, or .npz"
-)
+@click.option("-i", "--inputs", type=READ, help=".npz file of the inputs")
+@click.option("--log", type=WRITTEN, help="arguments and results of nodes: text, or .npz")
 @click.option(
     "--safety",
     type=click.IntRange(min(Safety), max(Safety)),
@@ -44,7 +45,7 @@ from .node_runs import Log, NodeRuns, Safety
     help="check the nodes at every run (1), at the first (2), never (3)",
 )
 @click.option("--device", help="the machine, if it is not found by the name in the folder")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="write it as JSON too")
+@click.option("--json", "json_path", type=WRITTEN, help="write it as JSON too")
 def disassemble(
     folder: Path,
     bench: int | None,
@@ -108,7 +109,7 @@ def _checked(
         written.write()
         click.echo(f"wrote {log}")
     for one in failed[:top]:
-        click.echo(str(one.diagnostic), err=True)
+        tell(str(one.diagnostic))
     if safety is not Safety.NEVER:
         runs = count if safety is Safety.EVERY_RUN else 1
         lacking = len(runner.checks.not_compared)

@@ -227,7 +227,7 @@ def parse_graph(text: str) -> MNGraph:
     outputs: list[tuple[str, str]] = []
     nodes: list[MNNode] = []
     values: dict[str, MNValue] = {}
-    for number, content in enumerate(text.splitlines(), 1):
+    for number, content in enumerate(text.split("\n"), 1):
         line = _Line(number, content)
         if line.done():
             continue

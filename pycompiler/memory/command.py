@@ -11,6 +11,7 @@ import onnx
 from rich.table import Table
 
 from ..build import load_model
+from ..command_files import READ
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
@@ -29,7 +30,7 @@ _LARGEST = 5  # tensors shown of those that live at the peak
 
 
 @click.command("memory")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=READ)
 @click.option("--half", is_flag=True, help="count two bytes for each float32")
 @click.option("--training", is_flag=True, help="plan the training of a model that does not train")
 @click.option("--draw", type=click.Path(path_type=Path), help="folder for diagrams, one a strategy")

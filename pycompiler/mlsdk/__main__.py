@@ -2,6 +2,8 @@
 
 import sys
 
+from emu2.streams import leave, open_closed_streams
+
 from ..console import report_problem
 from ..errors import error
 from .script import run_script
@@ -11,6 +13,8 @@ USAGE = "python -m pycompiler.mlsdk SCRIPT [ARG...]"
 
 def main() -> int:
     """Run the script named on the command line and return its exit code."""
+    # As in Python, what a script prints for a closed stream is dropped.
+    open_closed_streams(drop_output=True)
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]):
         print(f"usage: {USAGE}\n\nRuns a script written for MLSDK; `import mlsdk` gives this one.")
@@ -22,4 +26,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from emu2.streams import leave, open_closed_streams, tell
+
+from ..command_files import check_written
 from ..console import interrupted, report_lost_output, report_problem, table_console
 from ..errors import PycompilerError, error, internal
 from ..files import read_input, write_file
@@ -109,6 +112,7 @@ def _check(given: argparse.Namespace) -> None:
         raise error("P0007", problem=f"`{given.device}` runs no programs", usage=USAGE)
     if given.memory_limit is not None and not memory_is_known():
         raise error("P0007", problem="--memory-limit needs /proc", usage=USAGE)
+    check_written([("--json", given.json), ("--markdown", given.markdown)])
     if given.keep and given.json is None:
         raise error("P0007", problem="--keep needs --json FILE", usage=USAGE)
 
@@ -186,7 +190,7 @@ def run(given: argparse.Namespace) -> int:
         rows[row.key] = row
         result = row.code or ("matched" if row.matched else "differs")
         result += f": {row.reason}" if row.reason else ""
-        print(f"{row.title}: {result}", file=sys.stderr)
+        tell(f"{row.title}: {result}")
         if given.json is not None:
             _write(given.json, list(rows.values()))
 
@@ -219,6 +223,7 @@ def _terminate(*_: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
+    open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         code = run(_parser().parse_args(arguments))
@@ -235,4 +240,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..build import load_model
+from ..command_files import READ, WRITTEN
 from ..errors import ExportError, GraphError, PlanError, SourceLocation, error
 from ..files import write_file
 from ..pfvm.sizes import Sizes
@@ -21,9 +22,9 @@ _COSTS = Costs()
 
 
 @click.command("partition")
-@click.argument("model", type=click.Path(path_type=Path), required=False)
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="ONNX model of functions")
-@click.option("--app", type=click.Path(path_type=Path), help="one file that runs all pieces")
+@click.argument("model", type=READ, required=False)
+@click.option("-o", "--out", type=WRITTEN, help="ONNX model of functions")
+@click.option("--app", type=WRITTEN, help="one file that runs all pieces")
 @click.option("--device", default="emu2", show_default=True, help="what to cut for")
 @click.option("--threshold", default=1.0, show_default=True, help="inf keeps every piece")
 @click.option("--estimate", is_flag=True, help="compile nothing: use the machine's bound")

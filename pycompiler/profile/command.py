@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from ..command_files import READ, WRITTEN
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
@@ -25,16 +26,12 @@ _OF_A_NODE = {"node", "op", "source", "steps", "cycles", "wait_cycles", "dram_wo
 
 
 @click.command("profile")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=READ)
 @click.option("--by", type=click.Choice(VIEWS), default="node", show_default=True)
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="rows to show")
-@click.option(
-    "--compare", type=click.Path(path_type=Path), help="another codegen_dir: what changes"
-)
-@click.option(
-    "--draw", type=click.Path(path_type=Path), help="write a roofline picture (SVG) to this file"
-)
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="write all rows as JSON")
+@click.option("--compare", type=READ, help="another codegen_dir: what changes")
+@click.option("--draw", type=WRITTEN, help="write a roofline picture (SVG) to this file")
+@click.option("--json", "json_path", type=WRITTEN, help="write all rows as JSON")
 def profile(
     folder: Path,
     by: View,

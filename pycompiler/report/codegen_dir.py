@@ -50,6 +50,11 @@ _ATTEMPTS = 100  # how often other processes may replace or remove the folder me
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: <fcntl.h>, renameat2(2)
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files that a compile writes to a folder, whether they exist or not."""
+    return [folder / name for name in sorted(_OWN)]
+
+
 def _is_own(name: str) -> bool:
     """Whether a compile writes files of that name."""
     return name in _OWN or _DUMP.match(name) is not None

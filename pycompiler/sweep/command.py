@@ -11,6 +11,7 @@ import click
 from rich.table import Table
 
 from ..build import load_model
+from ..command_files import READ, WRITTEN
 from ..console import table_console
 from ..executors import EXECUTORS, PROCESSES, Workers
 from ..files import write_file
@@ -40,7 +41,7 @@ def _help() -> str:
 
 
 @click.command("sweep", epilog=_help())
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @click.option("--machine", default="mncore2", show_default=True, help="the machine to start from")
 @click.option(
     "--set",
@@ -51,10 +52,8 @@ def _help() -> str:
     help="numbers of a value; 2x means twice that of the machine",
 )
 @click.option("-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="as in `compile`")
-@click.option("--draw", type=click.Path(path_type=Path), help="write a picture (SVG) to this file")
-@click.option(
-    "--json", "table", type=click.Path(path_type=Path), help="write the rows to this file"
-)
+@click.option("--draw", type=WRITTEN, help="write a picture (SVG) to this file")
+@click.option("--json", "table", type=WRITTEN, help="write the rows to this file")
 @click.option("--jobs", type=click.IntRange(1), help="machines at a time (default: one per core)")
 @click.option("--executor", type=click.Choice(EXECUTORS), default=PROCESSES, show_default=True)
 @takes_sizes

@@ -2,11 +2,13 @@
 
 ``python fake_emulator.py FAULT -i program.asm -d dump.txt``. FAULT is none, or ``bit:N`` (the word
 of the dump's line N has another lowest bit), ``cut:N`` (the dump ends after N lines), ``text``
-(other comments, spaces and decimal numbers, the same bits), ``crash``, ``silent``, ``slow``.
+(other comments, spaces and decimal numbers, the same bits), ``crash``, ``killed``, ``silent``,
+``slow``.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -20,6 +22,8 @@ def main() -> None:
     kind, _, number = fault.partition(":")
     if kind == "crash":
         sys.exit("no board is there")
+    if kind == "killed":
+        os.abort()
     if kind == "slow":
         time.sleep(60)
     gpfn3_package_main.main(args=[*arguments, "--spec", "mini"], standalone_mode=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,18 @@ def test_the_first_difference_has_unit_address_and_values(folder: Path) -> None:
     [
         ("cut:2", "deep/sum.vsm: differs at LM0 n0c0b0m0p0 address 0, after 2 equal words"),
         ("crash", "deep/sum.vsm: only the other refuses"),
-        ("silent", "deep/sum.vsm: only the other refuses"),
+        ("silent", "deep/sum.vsm: no answer of the other"),
+        ("killed", "deep/sum.vsm: no answer of the other"),
     ],
 )
 def test_a_short_dump_and_a_crash_are_differences(folder: Path, fault: str, first: str) -> None:
     code, lines = run(folder, fault)
     assert (code, lines[0]) == (1, first)
-    reasons = {"crash": "no board is there", "silent": "has not written dump.txt"}
+    reasons = {
+        "crash": "no board is there",
+        "silent": "has not written dump.txt",
+        "killed": "signal 6",
+    }
     assert reasons.get(fault, "nothing") in lines[2]
 
 
@@ -104,7 +110,6 @@ def test_all_kinds_of_programs_in_their_order(folder: Path) -> None:
     (folder / "a.vsm").write_text("d get $d0n0 1\n")
     (folder / "a.json").write_text(LOAD)
     (folder / "a.bin").write_bytes(bytes(range(8)))
-    (folder / "refused.vsm").write_text("fly\n")
     with (folder / "b.asm").open("w") as text:
         emu2.write_asm(emu2.assemble(PROGRAM, spec), text, form="mixed")
     (folder / "host.vsm").write_text("e 0 0 i00 i00 0 000000000 000002\n")
@@ -117,8 +122,56 @@ def test_all_kinds_of_programs_in_their_order(folder: Path) -> None:
         ("b.asm", "equal", 3),
         ("deep/sum.vsm", "equal", 3),
         ("host.vsm", "equal", 2),
-        ("refused.vsm", "both refuse", 0),
     ]
+
+
+def test_what_emu2_does_not_assemble_is_no_agreement(folder: Path) -> None:
+    (folder / "deep" / "sum.vsm").write_text("fly\n")
+    code, lines = run(folder, "none")
+    assert (code, lines[0]) == (1, "deep/sum.vsm: not assembled")
+    assert "A0102" in lines[1]
+    assert lines[2:] == [
+        "  other: not asked",
+        "1 programs: 0 equal (0 words), 0 refused by both, 1 differ",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "assembler", "status"),
+    [
+        ("fly\n", "exit 1", "both refuse"),
+        ("nop\n", "exit 1", "only the other refuses"),
+        ("nop\n", "kill -9 $$", "no answer of the other"),
+    ],
+)
+def test_both_assemblers_are_asked(folder: Path, program: str, assembler: str, status: str) -> None:
+    (folder / "a.vsm").write_text(program)
+    own = shlex.join(["sh", "-c", assembler])
+    judge = Conformance(emu2.Spec.load("mini"), command("none"), own)
+    assert judge.compare(folder / "a.vsm", "a").status == status
+
+
+def test_the_children_of_a_slow_emulator_are_ended(folder: Path) -> None:
+    script = folder / "other"
+    script.write_text(
+        f"#!/bin/sh\necho $$ > {folder}/pids\nsleep 60 & echo $! >> {folder}/pids\nwait\n"
+    )
+    script.chmod(0o755)
+    judge = Conformance(emu2.Spec.load("mini"), str(script), seconds=0.5)
+    start = time.monotonic()
+    assert judge.compare(folder / "deep" / "sum.vsm", "sum").status == "no answer of the other"
+    assert time.monotonic() - start < 20
+    pids = (folder / "pids").read_text().split()
+    assert len(pids) == 2
+    for pid in pids:
+        # One that nobody has waited for yet is a zombie.
+        stat = Path("/proc", pid, "stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_one_program_may_be_named(folder: Path) -> None:
+    wanted = ["1 programs: 1 equal (3 words), 0 refused by both, 0 differ"]
+    assert run(folder / "deep" / "sum.vsm", "none") == (0, wanted)
 
 
 def test_memories_are_loaded_first(folder: Path) -> None:

@@ -253,3 +253,45 @@ def test_messages_that_are_no_requests_are_passed_over() -> None:
     out = io.BytesIO()
     serve(io.BytesIO(b'Content-Length: 17\r\n\r\n{"type": "event"}' * 2), out)
     assert out.getvalue().count(b"error[D0005]") == 2
+
+
+def test_a_breakpoint_at_the_first_statement_stops_there(
+    client: dap_client.Client, tmp_path: Path
+) -> None:
+    program = tmp_path / "a.vsm"
+    program.write_text("# a comment\nlinc $lm0 $ln0\nnop\n")
+    client.launch(program, stopOnEntry=False)
+    client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": 1}])
+    client.ask("configurationDone")
+    assert client.event("stopped")["reason"] == "breakpoint"
+    assert client.line() == 2
+    client.ask("continue")
+    assert client.event("stopped")["text"] == "end of the program"
+
+
+def test_lines_columns_and_paths_as_the_editor_counts_them(
+    client: dap_client.Client, tmp_path: Path
+) -> None:
+    program = tmp_path / "a b.vsm"
+    program.write_text("nop # \x0c\nnop\nlinc $lm0 $ln0\nnop\n")
+    counted = {"linesStartAt1": False, "columnsStartAt1": False, "pathFormat": "uri"}
+    client.ask("initialize", adapterID="emu2", **counted)
+    client.ask("launch", program=str(program), spec="mini")
+    said = client.ask(
+        "setBreakpoints", source={"path": program.as_uri()}, breakpoints=[{"line": 2}]
+    )
+    assert [(one["line"], one["verified"]) for one in said["breakpoints"]] == [(2, True)]
+    client.ask("configurationDone")
+    assert client.event("stopped")["reason"] == "entry"
+    (frame,) = client.ask("stackTrace", threadId=1)["stackFrames"]
+    assert (frame["line"], frame["column"]) == (0, 0)
+    assert frame["source"]["path"] == program.as_uri()
+    client.ask("continue")
+    client.event("stopped")
+    assert client.line() == 2
+    found = client.ask("gotoTargets", source={"path": program.as_uri()}, line=3)["targets"]
+    assert [(one["id"], one["line"]) for one in found] == [(3, 3)]
+    listed = client.ask("disassemble", memoryReference="0x0", instructionCount=4)["instructions"]
+    assert [one["line"] for one in listed] == [0, 1, 2, 3]
+    assert listed[2]["instruction"] == "linc $lm0 $ln0"
+    assert client.ask("source", sourceReference=0)["content"].count("\x0c") == 1

@@ -57,6 +57,7 @@ def test_wrong_mnemonics_are_marked() -> None:
 
 LINES: list[tuple[str, str]] = [
     ("fvfma $lm0v -$ln8v $aluf # a", "mnemonic register register register number-sign"),
+    ("nop ! a # b", "mnemonic number-sign"),
     ("lpassa $lm0v $lr0v/$imr1", "mnemonic register register parameter"),
     ("d getf $lr0n0c0b0m0p0 2", "debug register numeric"),
     ("mvp/n64i01 $p0@0 $d0@.0", "mnemonic parameter register register"),

@@ -100,6 +100,19 @@ def test_malformed_commands_are_refused(line: str) -> None:
         assert (found["code"], found["line"]) == ("W0208", 2), found
 
 
+@pytest.mark.parametrize("count", ["1", "001", "00001", "000001"])
+def test_a_count_may_leave_out_zeros_in_front(count: str) -> None:
+    """Public compilers of kernels write it so."""
+    spec = emu2.Spec.load("mini")
+    text = f"c 0 0 i10 i00 0 000000000 {count} {PAYLOAD}\nnop; wait i10\n"
+    program = emu2.assemble(f"{text}e 0 0 i11 i00 0 000000000 {count}\n", spec)
+    assert emu2.Machine(spec).run(program).host == [f"PDM(0): {PAYLOAD}"]
+    assert f"000000000 000001 {PAYLOAD}" in emu2.to_text(program)
+    with emu2.Device(spec) as device:
+        device.exec(device.load_kernel(text))
+        assert device.debug_read("PDM")[0] == int(PAYLOAD, 16)
+
+
 def test_a_kernel_of_a_device_has_no_host_commands() -> None:
     with emu2.Device("mini") as device:
         kernel = device.load_kernel("e 0 0 i01 i00 0 000000000 000001\n")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,6 +15,7 @@ import pytest
 from lsp_client import ROOT, Client
 
 import emu2
+from emu2.lsp.document import Document
 from emu2.lsp.entries import Entries
 from emu2.lsp.language import Language, words
 
@@ -169,3 +174,79 @@ def test_other_specs_and_options_are_refused() -> None:
     assert client.process.wait(timeout=20) == 1
     client = Client("--stdio", "--port", "0")
     assert client.process.wait(timeout=20) == 2
+
+
+def test_the_place_of_a_document_counts_lines_as_the_protocol_does() -> None:
+    document = Document("a\x0cb\r\nc\rd😀e\n", 1, lambda text: len(text.encode("utf-16-le")) // 2)
+    table = [
+        ((0, 2), (0, 2), "a\x0cb"),
+        ((0, 9), (0, 3), "a\x0cb"),
+        ((1, 1), (1, 1), "c"),
+        ((2, 3), (2, 2), "d😀e"),
+        ((2, 99), (2, 3), "d😀e"),
+        ((3, 0), (3, 0), ""),
+        ((9, 9), (3, 0), ""),
+    ]
+    for given, place, line in table:
+        assert document.place(*given) == place
+        assert document.line(place[0]) == line
+    assert document.shown(2, 2) == (2, 3)
+    # The second line of the assembler has two of the protocol.
+    assert [document.of_statement(2, column) for column in (1, 3, 5)] == [(1, 0), (2, 0), (2, 3)]
+    assert document.of_statement(9, 1) == (3, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edits_give_the_text_of_the_editor(seed: int) -> None:
+    """Compare drawn edits with a list of lines, in which an editor thinks."""
+    rng = random.Random(seed)
+    document, text = Document("", 1, len), ""
+    for _ in range(200):
+        rows = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+        ends = sorted(
+            (row, rng.randint(0, len(rows[row].rstrip("\r\n"))))
+            for row in (rng.randrange(len(rows)), rng.randrange(len(rows)))
+        )
+        new = "".join(rng.choice("ab \x0c\u2028\n") for _ in range(rng.randrange(6)))
+        new += rng.choice(["", "\r\n", "\r"])
+        first, last = (sum(map(len, rows[:row])) + column for row, column in ends)
+        text = text[:first] + new + text[last:]
+        document.change(new, *ends)
+        assert document.text == text, seed
+
+
+def test_texts_whose_lines_python_would_split_elsewhere() -> None:
+    client = Client("--spec", "mini")
+    client.ask("initialize", processId=None, rootUri=None, capabilities={})
+    client.tell("initialized")
+    text = "# page \x0c two \u2028 \x85\nfoo $lm0\n"
+    document = {"uri": URI, "languageId": "vsm", "version": 1, "text": text}
+    client.tell("textDocument/didOpen", textDocument=document)
+    (found,) = client.diagnostics(URI)
+    assert found["range"]["start"] == {"line": 1, "character": 0}
+    span = {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 8}}
+    change = {"range": span, "text": "linc $lm0 $ln0"}
+    document = {"uri": URI, "version": 2}
+    client.tell("textDocument/didChange", textDocument=document, contentChanges=[change])
+    assert client.diagnostics(URI) == []
+    assert "linc" in str(client.ask("textDocument/hover", **at(1, 2)))
+    # The last line is empty; places past the end are at the end.
+    for line, column in ((2, 0), (2, 5), (7, 0), (0, 999)):
+        items = client.ask("textDocument/completion", **at(line, column))["items"]
+        assert bool(items) == (line != 0)
+        assert client.ask("textDocument/hover", **at(line, column)) is None
+    client.tell("textDocument/didClose", textDocument=document)
+    assert client.diagnostics(URI) == []
+    assert client.ask("textDocument/hover", **at(0, 0)) is None
+    assert client.end() == 0
+
+
+def test_a_free_port_is_printed() -> None:
+    command = [sys.executable, "-m", "emu2", "lsp", "--spec", "mini", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().split()[-1].partition(":")
+        with socket.create_connection((host, int(port)), 20) as editor:
+            body = b'{"jsonrpc": "2.0", "method": "exit"}'
+            editor.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            process.wait(20)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import emu2
-from emu2.notebook import Result
+from emu2.notebook import CellError, Result
 
 interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
 
@@ -66,8 +66,7 @@ def test_check_does_not_run(shell: Any, capsys: pytest.CaptureFixture[str]) -> N
     result = run(shell, "--spec mini --check")
     assert result.report is None
     assert cells(result) == []
-    assert run(shell, "--spec mini --check", "ladd $lm0 $lm0 $lr0\nladd $lr0 $lr0 $ls0\n") is None
-    assert "A0702" in capsys.readouterr().err
+    assert "A0702" in failed(shell, "--check", "ladd $lm0 $lm0 $lr0\nladd $lr0 $lr0 $ls0\n", capsys)
 
 
 def test_findings_name_their_lines(shell: Any) -> None:
@@ -84,12 +83,47 @@ def test_findings_name_their_lines(shell: Any) -> None:
         ("--machine none", "nop\n", "no emu2.Machine of that name"),
         ("--colour", "nop\n", "usage: %%vsm"),
         ("--spec 'mini", "nop\n", "No closing quotation"),
+        ("--machine stopped", "nop\n", "R0004"),
     ],
 )
-def test_faults_are_told_without_a_traceback(
+def test_a_fault_fails_the_cell_and_is_told_without_a_traceback(
     shell: Any, line: str, cell: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(shell, line, cell) is None
-    err = capsys.readouterr().err
-    assert text in err
-    assert "Traceback" not in err
+    machine = shell.user_ns["stopped"] = emu2.Machine(emu2.Spec.load("mini"))
+    with pytest.raises(OSError, match="full"):
+        machine.run(emu2.assemble("d get $lm0 1\nnop\n" * 5000, machine.spec), dump=Full())
+    assert text in failed(shell, line, cell, capsys)
+
+
+class Full:
+    """A file that takes nothing, so that a run stops half way."""
+
+    def write(self, text: str) -> None:
+        raise OSError("full")
+
+
+def failed(shell: Any, line: str, cell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a cell that fails prints."""
+    capsys.readouterr()
+    done = shell.run_cell(f"%%vsm {line}\n{cell}")
+    assert not done.success
+    assert isinstance(done.error_in_exec, CellError)
+    said = "".join(capsys.readouterr())
+    assert "Traceback" not in said
+    assert str(done.error_in_exec) in said
+    return said
+
+
+def test_a_cell_that_fails_leaves_no_result_of_an_earlier_one(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(shell, "--spec mini --name kept", "nop\n")
+    failed(shell, "--spec mini --name kept", "fly\n", capsys)
+    assert "kept" not in shell.user_ns
+
+
+def test_lines_are_those_of_the_assembler(shell: Any) -> None:
+    cell = "# a page \x0c and a line \u2028 of text\nd get $lr0n0c0b0m0p0 1\n"
+    result = run(shell, "--spec mini --sanitize", cell)
+    (row,) = (row for row in cells(result) if row[0] == "Z0101")
+    assert row[1:3] == ["2", "d get $lr0n0c0b0m0p0 1"]

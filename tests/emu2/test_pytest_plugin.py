@@ -29,6 +29,9 @@ imm f"1.5" $ls0
 WRONG = SUM.replace("0000000000000007", "0000000000000008").replace("1.5 1.5\n", "1.5 2\n", 1)
 
 
+ZERO = 16 * "0"
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project that collects programs and uses the small machine."""
@@ -39,7 +42,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def write(project: pytest.Pytester, **files: str) -> None:
     for name, text in files.items():
-        (project.path / f"{name}.vsm").write_text(text)
+        (project.path / f"{name}.vsm").write_text(text, encoding="utf-8", newline="")
 
 
 def test_programs_pass_and_fail_with_a_table(project: pytest.Pytester) -> None:
@@ -79,6 +82,22 @@ def test_nothing_is_collected_unless_asked(pytester: pytest.Pytester) -> None:
         ("# error: A0101\nladdd $lr0 $lr0 $lr0\n", "expected A0101, got A0102"),
         ("# error: A0102\nnop\n", "expected A0102, but the program assembles"),
         ("# sanitize:\nd get $lr0n0c0b0m0p0 1\n", "Z0101"),
+        ("# Expect: $lr0 = 0000000000000000\nnop\n", "line 1: `# Expect:` is no directive"),
+        ("nop\n## expect: $lr0 = 0000000000000000\n", "line 2: `## expect:` is no directive"),
+        ("# expects: $lr0 = 0\nnop\n", "write `# expect:`"),
+        ("# expect : $lr0 = 0\nnop\n", "write `# expect:`"),
+        ("# expect\uff1a $lr0 = 0\nnop\n", "write `# expect:`"),
+        ("# expect f $lr0 = 1 1\nnop\n", "write `# expect:`"),
+        ("# sanitise:\nnop\n", "write `# sanitize:`"),
+        ("# sanitize: no\nnop\n", "line 1: `# sanitize:` takes nothing"),
+        ("# error: A0102 A0103\nnop\n", "line 1: `A0102 A0103` is no code"),
+        ("# spec: mini\n# spec: mncore2\n# sanitize:\nnop\n", "line 2: write one `# spec:`"),
+        (f"# error: A0102\n# expect: $lr0 = {ZERO}\nfly\n", "line 1: a program that is refused"),
+        ("# expect: f $lr0 = 0 0 within -1\nnop\n", "line 1: values are numbers"),
+        ("# expect: f $lr0 = 0 0 within nan\nnop\n", "line 1: values are numbers"),
+        ("# expect: f $lr0 = nan nan\nnop\n", "line 1: values are numbers"),
+        ("# expect: f $lr0 = 0_1 1\nnop\n", "line 1: could not convert"),
+        ("# expect: $lr0 = 000000000000000_\nnop\n", "line 1: a long word has 16 hex digits"),
     ],
 )
 def test_faults_are_named(project: pytest.Pytester, text: str, said: str) -> None:
@@ -87,6 +106,27 @@ def test_faults_are_named(project: pytest.Pytester, text: str, said: str) -> Non
     result.assert_outcomes(failed=1)
     assert said in result.stdout.str()
     assert "Traceback" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff# {wrong}\n{good}",
+        "  \t# {wrong}\n{good}",
+        "! {wrong}\n{good}",
+        "nop # {wrong}\n{good}",
+        "nop#{wrong}\r\n{good}",
+        "# page \x0c \u2028\n# {wrong}\n{good}",
+    ],
+)
+def test_no_expectation_is_dropped(project: pytest.Pytester, text: str) -> None:
+    good = f"# expect: $lr0 = {ZERO}\nnop\n"
+    wrong = f"expect: $lr0 = {ZERO[:-1]}1"
+    write(project, test_wrong=text.format(wrong=wrong, good=good), test_good=good)
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    number = 1 + text.split("{wrong}")[0].count("\n")
+    assert f"line {number}: $lr0 (long words)" in result.stdout.str()
 
 
 def test_programs_that_must_fail_and_sanitized_ones(project: pytest.Pytester) -> None:
@@ -156,6 +196,42 @@ def test_cycles_are_stored_and_compared(project: pytest.Pytester) -> None:
     assert "cycles     stored          400  now          412 +3.00%" in slower.stdout.str()
     # Fewer steps are a change too.
     run(99, 0).assert_outcomes(failed=2)
+
+
+def test_what_cannot_be_compared_is_an_error(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+
+        COUNTERS = {"steps": 1, "cycles": 1, "dram_words": 1}
+
+        @pytest.mark.parametrize("margin", [-0.1, float("nan"), float("inf")])
+        def test_margin(cycle_regression, margin):
+            cycle_regression.check(COUNTERS, margin=margin)
+
+        @pytest.mark.parametrize("text", ["", "[]", "{}", '{"steps": null}'])
+        def test_stored(cycle_regression, text, request):
+            folder = request.path.parent / "cycles" / request.path.stem
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in ("a", "b"):
+                cycle_regression._test = name
+                (folder / f"{name}.json").write_text(text)
+            cycle_regression.check(COUNTERS)
+
+        @pytest.mark.emu2_spec
+        def test_no_machine(emu2_device): pass
+
+        @pytest.mark.emu2_spec("mini", "mncore2")
+        def test_two_machines(emu2_machine): pass
+        """
+    )
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(failed=7, errors=2)
+    shown = result.stdout.str()
+    assert "Traceback" not in shown
+    assert "IndexError" not in shown
+    for text in ("is no part from 0 on", "does not hold steps", "with the name of a machine"):
+        assert text in shown
 
 
 @pytest.mark.filterwarnings("ignore")

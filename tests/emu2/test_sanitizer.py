@@ -136,7 +136,8 @@ def test_saved_words_must_be_defined(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "warning[Z0101]: pdm[64] of n0 is shown" in done.stderr
     assert (tmp_path / "out.bin").stat().st_size == 512
-    load = {"load": [{"region": "pdm0", "file": "out.bin", "offset": 0}]}
+    (tmp_path / "out.bin").rename(tmp_path / "in.bin")
+    load = {"load": [{"region": "pdm0", "file": "in.bin", "offset": 0}]}
     (tmp_path / "load.json").write_text(json.dumps(load))
     both = ("--load-memory-file", "load.json", "--save-memory-file", "save.json")
     assert emu2_run(tmp_path, text, "--sanitize", *both).returncode == 0

@@ -136,6 +136,35 @@ def test_two_ranks_train_like_one_board(mode: str, tmp_path: Path) -> None:
             assert torch.equal(own, other)
 
 
+def test_a_rank_that_waits_alone_names_the_others() -> None:
+    place = {"address": "localhost", "port": free_port()}
+    with pytest.raises(PycompilerError) as caught:
+        Ranks(rank=0, size=3, timeout=2.0, **place)
+    assert (caught.value.code, caught.value.fields["lost"]) == ("P0811", "1, 2")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("RANK", "5"),
+        ("RANK", "-1"),
+        ("RANK", "²"),
+        ("RANK", ""),
+        ("WORLD_SIZE", "0"),
+        ("MASTER_PORT", "65536"),
+    ],
+)
+def test_a_number_that_torchrun_would_not_set_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    numbers = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29500", variable: value}
+    for name, number in numbers.items():
+        monkeypatch.setenv(name, number)
+    with pytest.raises(PycompilerError, match=variable) as caught:
+        Ranks(timeout=2.0)
+    assert caught.value.code == "P0704"
+
+
 @LONG
 @pytest.mark.parametrize("mode", program.LOST)
 def test_a_lost_rank_is_named_within_the_time_out(mode: str, tmp_path: Path) -> None:
