@@ -25,6 +25,7 @@ from ..pfvm.source import source_of
 from ..pfvm.update_order import LAST, ordered
 from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
+from .host_forms import HostForms, host_forms
 from .lookup_nodes import lookups
 from .recut_nodes import recuts
 from .tile_pattern import tiles
@@ -36,16 +37,17 @@ PICK = "MNCorePick"
 
 @dataclass(frozen=True, eq=False)
 class ImportedModel:
-    """A graph, with constant data, ONNX nodes by name and opsets, which it does not hold itself.
+    """A graph, with constant data, ONNX nodes and opsets, which it does not hold itself.
 
-    ``parameters`` are the constants that became attributes; the ONNX nodes in ``protos`` still
-    read them. ``registered`` has the registered name and the data of each registered value.
-    ``updates`` maps the key of an output to the registered value whose new value it is.
+    ``forms`` has the ONNX nodes of each node; ``parameters`` are the constants that became
+    attributes, which they still read. ``registered`` has the registered name and the data of each
+    registered value. ``updates`` maps the key of an output to the registered value whose new value
+    it is.
     """
 
     graph: MNGraph
     constants: dict[str, Array]
-    protos: dict[str, onnx.NodeProto]
+    forms: HostForms
     opsets: tuple[onnx.OperatorSetIdProto, ...]
     ir_version: int
     parameters: dict[str, Array]
@@ -112,7 +114,8 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         else _group(name, proto)
         for name, proto in protos.items()
     )
-    mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
+    forms = host_forms(mn_nodes, kept, data)
+    mn_nodes = tuple(made for n in mn_nodes for made in convolution_nodes(n, types, data, forms))
     mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
@@ -134,8 +137,8 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         nodes=mn_nodes,
         values={name: _record(name, types, constants) for name in sorted(used | set(inputs))},
     )
-    rest = {n: a for p in protos.values() for n in p.input if (a := data.get(n)) is not None}
-    rest = {name: np.asarray(array) for name, array in rest.items() if name not in constants}
+    read = {name for form in forms.values() for proto in form for name in proto.input}
+    rest = {n: np.asarray(a) for n, a in data.items() if n in read and n not in constants}
     opsets = tuple(model.opset_import)
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
     renewed = {
@@ -143,7 +146,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         for key, value in zip(output_keys, model.graph.output, strict=True)
         if value.name in changed
     }
-    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state, renewed)
+    return ImportedModel(graph, constants, forms, opsets, model.ir_version, rest, state, renewed)
 
 
 def _picks(
