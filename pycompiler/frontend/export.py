@@ -34,6 +34,7 @@ from ..pfvm.random_numbers import set_first_call
 from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
+from .kept_gradients import KeptGradients
 from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
 from .plain_operators import all_in_plain_operators, in_plain_operators
@@ -46,7 +47,6 @@ from .training_step import (
     NeedsStep,
     Positional,
     TrainingStep,
-    kept_gradients,
     refused_gradients,
     training_step,
 )
@@ -56,6 +56,10 @@ from .written_out import WrittenOut
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
+
+#: Arguments without effect: MLSDK's choice of an exporter, and the exporter's messages, which are
+#: not shown.
+_IGNORED = frozenset({"use_fx2onnx", "verbose"})
 
 #: Said of the caches of transformers, which hold tensors for each layer.
 _CACHE = ": name the tensors of its layers one by one, and make the cache of them in the function"
@@ -118,6 +122,18 @@ def _check_function(function: object) -> None:
         raise error("P0704", name="function", value=value, legal=legal) from problem
 
 
+def _exporter_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for torch's exporter. P0107, P0704 for those that it cannot get."""
+    legal = inspect.signature(torch.onnx.export).parameters.keys() - _OURS
+    for key in given:
+        if key in _OURS:
+            raise error("P0107", key=key)
+        if key not in legal | _IGNORED:
+            names = ", ".join(sorted(legal | _IGNORED))
+            raise error("P0704", name="export_kwargs", value=f"a dict with {key!r}", legal=names)
+    return {key: value for key, value in given.items() if key not in _IGNORED}
+
+
 def export(
     function: Function,
     inputs: Mapping[str, torch.Tensor],
@@ -138,14 +154,12 @@ def export(
         raise error(
             "P0704", name="export_kwargs", value=repr(export_kwargs), legal="a dict or None"
         )
-    extra = dict(export_kwargs or {})
-    for key in sorted(_OURS & set(extra)):
-        raise error("P0107", key=key)
+    extra = _exporter_arguments(export_kwargs or {})
     if extra.get("dynamic_shapes") or extra.get("dynamic_axes"):
         raise error("P0103", name="export_kwargs", shape="dynamic_shapes is given")
     sample = check_tensors("inputs", inputs, "input")
     _check_function(function)
-    tensors = tuple(tensor.detach() for tensor in sample.values())
+    tensors = tuple(sample.values())
     keys, result_keys, traced = list(sample), [""], _anchored(function)
     stdout, stderr = sys.stdout, sys.stderr
 
@@ -158,7 +172,7 @@ def export(
         return tuple(result.values())
 
     known = dict(registered or {})
-    with _TRACING, _undisturbed(), kept_gradients(list(known.values())):
+    with _TRACING, _undisturbed():
         program, step = _captured(positional, tensors, known, training)
         updates = update_names(step, known)
         wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
@@ -190,15 +204,16 @@ def _captured(
     training: bool | None,
 ) -> tuple[torch.export.ExportedProgram, TrainingStep | None]:
     """Trace ``function``, as a training step if it differentiates or writes into tensors."""
+    plain = tuple(tensor.detach() for tensor in inputs)
     if not training:
         try:
-            with refused_gradients():
-                return _capture(_Wrapper(function), inputs), None
+            with refused_gradients(), KeptGradients(registered.values()):
+                return _capture(_Wrapper(function), plain), None
         except NeedsStep:
             if training is False:
                 raise error("P0116", name="training") from None
     step = _step(function, inputs, registered)
-    return _capture(_Wrapper(step.function), inputs), step
+    return _capture(_Wrapper(step.function), plain), step
 
 
 def _step(

@@ -55,7 +55,9 @@ def _same_operators() -> dict[Any, Any]:
     return found
 
 
-_FIRST_NAMES = _same_operators()
+#: A view of memory need not be one once operators before it are taken apart: strides then differ.
+_VIEWS = (_ATEN.view.default, _ATEN._unsafe_view.default)
+_FIRST_NAMES = {**_same_operators(), **dict.fromkeys(_VIEWS, _ATEN.reshape.default)}
 
 
 def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

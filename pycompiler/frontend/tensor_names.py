@@ -29,6 +29,11 @@ def get_tensor_name(tensor: torch.Tensor) -> str | None:
     return _names.get(tensor) if isinstance(tensor, torch.Tensor) else None
 
 
+def named_tensors() -> list[torch.Tensor]:
+    """Return all tensors that have a name."""
+    return list(_names)
+
+
 def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the parameters and buffers of a module, each once, with their paths. P0704."""
     if not isinstance(module, torch.nn.Module):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from torch.optim.optimizer import (
 from ..errors import error
 from .cumulative_averages import shares_as_tensors
 from .gradient_rules import GRADIENT_RULES, Counter, counted
+from .kept_gradients import KeptGradients
 from .tensor_names import get_tensor_name
 
 Positional = Callable[..., tuple[torch.Tensor, ...]]
@@ -52,11 +53,16 @@ def in_training_step() -> bool:
 
 @contextlib.contextmanager
 def _in_step() -> Iterator[None]:
+    """Trace a step in this thread; models that ask torch hear that they are compiled, exported."""
+    compiler: Any = torch.compiler
+    saved = compiler._is_compiling_flag, compiler._is_exporting_flag
+    compiler._is_compiling_flag = compiler._is_exporting_flag = True
     _tracing.step = True
     try:
         yield
     finally:
         _tracing.step = False
+        compiler._is_compiling_flag, compiler._is_exporting_flag = saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +99,6 @@ def refused_gradients() -> Iterator[None]:
             place._engine_run_backward = saved  # type: ignore[attr-defined]
 
 
-@contextlib.contextmanager
-def kept_gradients(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Give ``tensors`` no gradients inside, and their own ones again afterwards."""
-    kept = [(tensor, tensor.grad) for tensor in tensors if tensor.is_leaf]
-    try:
-        for tensor, _ in kept:
-            tensor.grad = None
-        yield
-    finally:
-        for tensor, grad in kept:
-            tensor.grad = grad
-
-
 def training_step(
     function: Positional,
     inputs: tuple[torch.Tensor, ...],
@@ -116,14 +109,18 @@ def training_step(
     Buffers of modules that ran may change too. P0115 if another tensor would change.
     """
     buffers: list[torch.Tensor] = []
+    gradients = KeptGradients(registered.values())
 
     def note(module: torch.nn.Module, _: object) -> None:
         buffers.extend(module.buffers())
+        gradients.take(module.parameters())
 
     counter = Counter()
 
     def numbered(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = function(*given)
+        gradients.settle()
+        gradients.add(inputs, given)
         if counter.sites:
             counter.calls.add_(1)
         return results
@@ -131,6 +128,7 @@ def training_step(
     buffers.append(counter.calls)
     watched = register_module_forward_pre_hook(note)
     try:
+        leaves = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in inputs)
         with (
             _in_step(),
             plain_kernels(),
@@ -138,8 +136,9 @@ def training_step(
             counted(counter),
             _no_new_state(),
             shares_as_tensors(),
+            gradients,
         ):
-            traced = _traced(numbered, inputs)
+            traced = _traced(numbered, leaves)
     finally:
         watched.remove()
     names = [n.target for n in traced.graph.nodes if n.op == "get_attr"]
@@ -148,7 +147,7 @@ def training_step(
     for tensor in tensors.values():
         if tensor.is_leaf and isinstance(tensor.grad, torch._subclasses.FakeTensor):
             tensor.grad = None
-    pure = _without_writes(traced, inputs, tensors)
+    pure = _without_writes(traced, tuple(tensor.detach() for tensor in inputs), tensors)
     changed = _changed(pure, len(tensors))
     state = list(tensors.values())
     known, owned = _identities(registered.values()), _identities(buffers)

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from .ctc import ctc_loss
 from .cumulative_averages import batch_norm
+from .no_writes import model_place
 from .plain_operators.functions import (
     bincount,
     corrcoef,
@@ -20,9 +21,20 @@ from .plain_operators.functions import (
     masked_select,
     unique_consecutive,
 )
+from .plain_operators.replacements import not_expressible
 from .plain_operators.spectra import stft
 
 _REDUCTIONS = ("none", "mean", "sum")  # torch counts them in this order
+
+
+def _random(x: torch.Tensor, *bounds: int, **named: Any) -> torch.Tensor:
+    """Return ``x.random_``, whose argument `from` is no name for the tracer."""
+    low, high = (
+        (0, *bounds) if len(bounds) == 1 else bounds or (named.get("from", 0), named.get("to"))
+    )
+    if high is None:
+        raise not_expressible("aten.random_ without a limit", model_place())
+    return x.copy_(torch.randint(low, high, x.shape))
 
 
 def _ctc(
@@ -50,6 +62,7 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
     torch.Tensor.masked_select: masked_select,
     torch.unique_consecutive: unique_consecutive,
     torch.Tensor.unique_consecutive: unique_consecutive,
+    torch.Tensor.random_: _random,
     torch.stft: stft,
     torch.Tensor.stft: stft,
     torch.cov: cov,
@@ -63,9 +76,17 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
 
 
 class WrittenOut(TorchFunctionMode):
-    """Calls our function instead of torch's, for those in the table."""
+    """Calls our function instead of torch's, for those in the table.
+
+    The argument `generator` is left out if it is None; P0138 for another one: a compiled function
+    has random numbers of its own.
+    """
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        return _WRITTEN.get(func, func)(*args, **(kwargs or {}))
+        given = kwargs or {}
+        if any(isinstance(one, torch.Generator) for one in (*args, given.get("generator"))):
+            raise not_expressible("torch.Generator", model_place())
+        given = {name: one for name, one in given.items() if name != "generator" or one is not None}
+        return _WRITTEN.get(func, func)(*args, **given)

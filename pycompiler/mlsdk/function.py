@@ -10,11 +10,11 @@ import torch
 from ..errors import PycompilerError, error, internal
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..pfvm.session import Array
+from ..runtime.conversion import UnfitError, converted
 from ..runtime.executable import Function
 from ..runtime.held_tensor import Source
 from ..runtime.io_spec import IOSpec, specs_of
 from ..runtime.proxy import TensorProxy
-from ..runtime.tensors import to_array
 
 TensorLike = torch.Tensor | TensorProxy
 
@@ -29,6 +29,9 @@ class CompiledFunction:
 
     def __call__(self, inputs: Mapping[str, TensorLike]) -> dict[str, TensorProxy]:
         """Run the function on inputs by name. P0603 if it was compiled for others.
+
+        Other keys are ignored. Arrays and numbers will do, and other dtypes where every element has
+        a value in the one of the compile (see :mod:`pycompiler.runtime.conversion`).
 
         A proxy of the same context whose bytes fit (:meth:`IOSpec.is_memcopyable_to`) is read in
         place, without a copy. P0604, P0607.
@@ -67,23 +70,18 @@ class CompiledFunction:
         for name in wanted:
             if name not in inputs:
                 raise self._wrong(f"`{name}` is missing")
-        for name in inputs:
-            if name not in wanted:
-                raise self._wrong(f"`{name}` is no input")
         return {name: self._checked_one(name, inputs[name]) for name in wanted}
 
-    def _checked_one(self, name: str, given: TensorLike) -> Array | Source:
+    def _checked_one(self, name: str, given: object) -> Array | Source:
         wanted = self.function.inputs[name]
-        if not isinstance(given, torch.Tensor | TensorProxy):
-            raise self._wrong(f"`{name}` is a {type(given).__name__}, no tensor")
-        if isinstance(given, torch.Tensor) and (given.layout is not torch.strided or given.is_meta):
-            kind = "sparse" if given.layout is not torch.strided else "without data"
-            raise self._wrong(f"`{name}` is {kind}")
-        if tuple(given.shape) != wanted.shape:
-            raise self._wrong(f"`{name}` has shape {tuple(given.shape)}")
-        if given.dtype is not TORCH_DTYPES[wanted.elem]:
-            raise self._wrong(f"`{name}` has dtype {dtype_name(given.dtype)}")
-        return given.source if isinstance(given, TensorProxy) else to_array(given)
+        if isinstance(given, TensorProxy):
+            if given.source.type == wanted:
+                return given.source
+            given = given.source.values()
+        try:
+            return converted(given, wanted)
+        except UnfitError as problem:
+            raise self._wrong(f"`{name}` {problem}") from problem
 
     def _wrong(self, problem: str) -> PycompilerError:
         wanted = self.function.inputs

@@ -25,6 +25,8 @@ from ..runtime import proxy
 _OURS = __package__ or "pycompiler.mlsdk"
 #: The modules that scripts import, and the modules that they get.
 _ALIASES = {"mlsdk": _OURS, "fx2onnx": f"{_OURS}.naming"}
+#: Modules of the names that scripts import, for the processes that they start.
+_IMPORTABLE = str(Path(__file__).parent / "importable")
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
@@ -61,11 +63,11 @@ def install_alias() -> None:
         sys.meta_path.insert(0, _Alias())
 
 
-def _compiled(script: Path) -> types.CodeType:
+def _compiled(script: Path, file: str) -> types.CodeType:
     data = read_input(script, TEXT_BYTES)
     try:
         tokenize.detect_encoding(io.BytesIO(data).readline)  # refuses an unknown declared encoding
-        return compile(data, str(script), "exec", dont_inherit=True)
+        return compile(data, file, "exec", dont_inherit=True)
     except SyntaxError as problem:
         if "codec" in str(problem) or "encoding" in str(problem) or "null bytes" in str(problem):
             raise error("P0005", path=script, reason=problem.msg) from problem
@@ -75,14 +77,15 @@ def _compiled(script: Path) -> types.CodeType:
 
 
 def run_script(script: str, arguments: Sequence[str]) -> int:
-    """Run ``script`` as ``__main__`` with ``sys.argv = [script, *arguments]``.
+    """Run ``script`` as ``python script`` does, with ``sys.argv = [script, *arguments]``.
 
     Returns the exit code; ``SystemExit`` passes through. The script's own exceptions show Python's
     traceback on stderr, exceptions of pycompiler show one diagnostic.
     """
     show_warnings_plainly()
+    file = os.path.abspath(script)
     try:
-        code = _compiled(Path(script))
+        code = _compiled(Path(script), file)
     except PycompilerError as problem:
         return report_problem(problem)
     except SyntaxError:
@@ -90,22 +93,24 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
         return USER_EXIT
     install_alias()
     module = types.ModuleType("__main__")
-    module.__file__ = script
-    module.__dict__["__builtins__"] = builtins
+    module.__file__ = file
+    module.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+    module.__dict__.update(__builtins__=builtins, __cached__=None)
     sys.modules["__main__"] = module
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
+    sys.path.append(_IMPORTABLE)
     try:
         exec(code, module.__dict__)
     except PycompilerError as problem:
         problem.place = problem.place or model_place(problem)
         return report_problem(problem)
     except Exception as problem:
-        return _script_problem(problem, script)
+        return _script_problem(problem, file)
     return 0
 
 
-def _script_problem(problem: Exception, script: str) -> int:
+def _script_problem(problem: Exception, file: str) -> int:
     """Print Python's traceback, from the script on; report a fault inside pycompiler as a bug."""
     frames = traceback.extract_tb(problem.__traceback__)
     own = frames and frames[-1].filename.startswith(_PACKAGE)
@@ -114,7 +119,7 @@ def _script_problem(problem: Exception, script: str) -> int:
         report_problem(internal(problem))
         return BUG_EXIT
     trace = problem.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+    while trace is not None and trace.tb_frame.f_code.co_filename != file:
         trace = trace.tb_next
     sys.stdout.flush()
     traceback.print_exception(type(problem), problem, trace or problem.__traceback__)

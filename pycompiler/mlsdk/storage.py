@@ -8,16 +8,18 @@ from pathlib import Path
 from ..errors import error
 
 
-def path(location: str | os.PathLike[str], target: object = None) -> Path:
-    """Return ``location`` as a local path; ``file://`` is allowed.
+def path(
+    location: str | os.PathLike[str] | None = None, target: str | os.PathLike[str] | None = None
+) -> Path:
+    """Return ``location`` as a local path, or ``target`` if there is none; ``file://`` is allowed.
 
-    ``target`` is ignored; some scripts give it. P0605 for other schemes, P0704 if ``location`` is
-    not a path.
+    P0605 for other schemes, P0704 for what is no path.
     """
-    if not isinstance(location, str | os.PathLike):
-        raise error("P0704", name="path", value=repr(location), legal="a str or a path")
-    text = os.fspath(location)
-    scheme, found, rest = text.partition("://")
-    if found and scheme != "file":
+    found = target if location is None else location
+    if not isinstance(found, str | os.PathLike):
+        raise error("P0704", name="path", value=repr(found), legal="a str or a path")
+    text = os.fspath(found)
+    scheme, mark, rest = text.partition("://")
+    if mark and scheme != "file":
         raise error("P0605", path=text, scheme=scheme)
-    return Path(rest if found else text)
+    return Path(rest if mark else text)

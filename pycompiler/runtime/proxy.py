@@ -11,8 +11,9 @@ import torch
 from ..errors import error
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from . import trace
+from .conversion import UnfitError, converted
 from .held_tensor import Source
-from .tensors import to_array, to_tensor
+from .tensors import to_tensor
 
 
 class TensorProxy:
@@ -54,22 +55,18 @@ class TensorProxy:
         return number
 
     def load_from(self, value: torch.Tensor | TensorProxy, clone: bool = False) -> None:
-        """Replace the values by those of ``value``. P0609 if its shape or dtype differs.
+        """Replace the values by those of ``value``, converted as the inputs of a call are. P0609.
 
         The values are always copied before this returns, so ``clone`` changes nothing. Scripts
         give it to ask for a copy when they change ``value`` afterwards.
         """
-        wanted = f"{dtype_name(self.dtype)} {tuple(self.shape)}"
-        if not isinstance(value, torch.Tensor | TensorProxy):
-            raise error("P0609", problem=f"{type(value).__name__} is no tensor", wanted=wanted)
-        if value.shape != self.shape or value.dtype is not self.dtype:
-            problem = f"it is {dtype_name(value.dtype)} {tuple(value.shape)}"
-            raise error("P0609", problem=problem, wanted=wanted)
         with trace.span("load"):
-            if isinstance(value, TensorProxy):
-                self.source.load(value.source.values())
-            else:
-                self.source.load(to_array(value))
+            given = value.source.values() if isinstance(value, TensorProxy) else value
+            try:
+                self.source.load(converted(given, self.source.type))
+            except UnfitError as problem:
+                wanted = f"{dtype_name(self.dtype)} {tuple(self.shape)}"
+                raise error("P0609", problem=f"the value {problem}", wanted=wanted) from problem
 
     def __repr__(self) -> str:
         return f"TensorProxy(shape={tuple(self.shape)}, dtype={self.dtype})"

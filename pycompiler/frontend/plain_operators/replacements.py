@@ -35,6 +35,8 @@ _REPLACEMENTS = {
     "aten.hash_tensor": _HOST,
     "aten.empty_permuted": "use torch.zeros and permute",
     "aten.avg_pool": "leave out one of divisor_override and ceil_mode",
+    "torch.Generator": "draw on the host and pass the numbers as an input, or leave the generator "
+    "out: torch.manual_seed before compile() decides the numbers of the function",
     "torch_nn._linear_cross_entropy": "use torch.nn.functional.linear, then cross_entropy",
 }
 

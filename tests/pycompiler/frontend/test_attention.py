@@ -54,6 +54,12 @@ FORMS: dict[str, Callable[[Tensors], torch.Tensor]] = {
     "masked groups": lambda d: F.scaled_dot_product_attention(
         d["q"], d["few_k"], d["few_v"], d["seen"], enable_gqa=True
     ),
+    "viewed": lambda d: (
+        F.scaled_dot_product_attention(d["q"], d["k"], d["v"], d["seen"])
+        .transpose(1, 2)
+        .contiguous()
+        .view(2, QUERIES, -1)
+    ),
     "no batch": lambda d: F.scaled_dot_product_attention(
         d["q"][0], d["k"][0], d["v"][0], is_causal=True
     ),

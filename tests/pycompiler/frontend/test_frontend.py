@@ -228,7 +228,8 @@ def test_export_kwargs() -> None:
     for extra, code in [
         ({"dynamo": False}, "P0107"),
         ({"dynamic_shapes": ({0: "n"},)}, "P0103"),
-        ({"no_such_argument": 1}, "P0106"),
+        ({"no_such_argument": 1}, "P0704"),
+        ({"custom_translation_table": 1}, "P0106"),
         ([1], "P0704"),
     ]:
         with pytest.raises(PycompilerError) as caught:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from compiling import context, report_of
+from compiling import context, report_of, sampled
 from torch import nn
 
+from pycompiler.errors import PycompilerError
 from pycompiler.frontend.gradient_rules import Counter, counted
 from pycompiler.frontend.gradient_rules.random import normal, uniform
-from pycompiler.mlsdk import MNCoreSGD
+from pycompiler.mlsdk import MNCoreSGD, set_tensor_name
 from pycompiler.pfvm.random_numbers import first_call
 
 Tensors = dict[str, torch.Tensor]
@@ -198,3 +199,43 @@ def test_neighbouring_seeds_have_other_numbers(tmp_path: Path) -> None:
     apart = [abs(first_call(seed) - first_call(seed + 1)) for seed in (*range(300), 2**32 - 1)]
     assert min(apart) > 1000
     assert first_call(3) != first_call(3 + 2**32)
+
+
+DRAWS = {
+    "rand": lambda **g: torch.rand(2, 3, **g),
+    "rand_like": lambda **g: torch.rand_like(torch.ones(2, 3), **g),
+    "randn": lambda **g: torch.randn((2, 3), **g),
+    "randint": lambda **g: torch.randint(1, 7, (2, 3), **g),
+    "normal": lambda **g: torch.normal(1.0, 2.0, (2, 3), **g),
+    "normal_": lambda **g: torch.empty(2, 3).normal_(**g),
+    "uniform_": lambda **g: torch.empty(2, 3).uniform_(1, 2, **g),
+    "bernoulli": lambda **g: torch.bernoulli(torch.full((2, 3), 0.5), **g),
+    "random_": lambda **g: torch.empty(2, 3).random_(0, 1000, **g),
+}
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("name", sampled([*DRAWS], every=4))
+def test_generators(tmp_path: Path, name: str, trains: bool) -> None:
+    """None is no generator; the numbers of another one are not those of the function."""
+    weight = nn.Parameter(torch.ones(2, 3))
+    set_tensor_name(weight, "weight")
+    chip = context("pfvm:cpu")
+    chip.register_param(weight)
+
+    def drawn(generator: torch.Generator | None) -> list[torch.Tensor]:
+        def run(d: Tensors) -> Tensors:
+            found = DRAWS[name](generator=generator) * d["x"]
+            if trains:
+                (found * weight).sum().backward()
+            return {"y": found}
+
+        compiled = chip.compile(run, {"x": torch.ones(2, 3)}, tmp_path / "out")
+        return [compiled({"x": torch.ones(2, 3)})["y"].cpu() for _ in range(8)]
+
+    first, *others = drawn(None)
+    assert not all(torch.equal(first, other) for other in others)
+    with pytest.raises(PycompilerError, match="Generator") as caught:
+        drawn(torch.Generator())
+    assert caught.value.code == "P0138"
+    assert caught.value.place is not None

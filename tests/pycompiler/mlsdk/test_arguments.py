@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from compiling import context, report_of
@@ -91,6 +92,7 @@ def test_options_without_effect_are_one_warning(tmp_path: Path) -> None:
         {"training": "yes"},
         {"io_spec_constraints": [1]},
         {"export_kwargs": [1]},
+        {"export_kwargs": {"use_fx2onxx": True}},
     ],
 )
 def test_arguments_of_other_types(tmp_path: Path, wrong: Any) -> None:
@@ -105,3 +107,19 @@ def test_inputs_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
         with pytest.raises(PycompilerError) as caught:
             context("pfvm:cpu").compile(lambda d: d, inputs, tmp_path / "out")
         assert caught.value.code == "P0104"
+
+
+def test_what_the_exporter_gets(tmp_path: Path) -> None:
+    """MLSDK's own arguments change nothing, those of torch's exporter reach it."""
+
+    def opset(**given: Any) -> int:
+        sample = {"x": torch.ones(2)}
+        context("pfvm:cpu").compile(
+            lambda d: {"y": d["x"] * 2}, sample, tmp_path / "out", export_kwargs=given
+        )
+        return next(o.version for o in onnx.load(tmp_path / "out/model.onnx").opset_import)
+
+    assert opset(use_fx2onnx=True, verbose=True) == opset(use_fx2onnx=False)
+    assert opset(opset_version=19) == 19
+    with pytest.raises(PycompilerError, match="P0107"):
+        opset(dynamo=True)

@@ -111,6 +111,32 @@ SCRIPT_CASES = {
         "",
         "error[P0704]: `path` cannot be 3\n  --> SCRIPT:3\n",
     ),
+    "as under python": (
+        "import os, sys\nprint(os.path.isabs(__file__), __spec__, __package__, __cached__,"
+        " __loader__.name, sys.path[0] == os.path.dirname(os.path.realpath(__file__)))\n",
+        0,
+        "True None None None __main__ True\n",
+        "",
+    ),
+    "classes of the script": (
+        "import pickle\nclass A:\n    pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)\n",
+        0,
+        "True\n",
+        "",
+    ),
+    "a target alone": (
+        "from mlsdk import path, storage\n"
+        "print(storage.path(target='file://a/b'), path('c', target='d'))\n",
+        0,
+        "a/b c\n",
+        "",
+    ),
+    "no path at all": (
+        "import mlsdk\nmlsdk.path()\n",
+        1,
+        "",
+        "error[P0704]: `path` cannot be None",
+    ),
     "unknown submodule": ("import mlsdk.nothing\n", 1, "", "ModuleNotFoundError"),
 }
 
@@ -128,6 +154,31 @@ def test_outcomes(tmp_path: Path, start: Start, case: str) -> None:
     ours = "error[" in done.stderr
     assert not (ours and "Traceback" in done.stderr)
     assert "pycompiler/mlsdk/script.py" not in done.stderr
+
+
+SPAWNING = """
+import multiprocessing
+from mlsdk import MNDevice, storage
+import fx2onnx
+
+class Job:
+    device = "pfvm:cpu"
+
+def work(job):
+    return __name__, MNDevice(job.device).name
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(__file__, pool.map(work, [Job()]))
+"""
+
+
+def test_processes_that_a_script_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "script.py").write_text(SPAWNING)
+    monkeypatch.chdir(tmp_path)
+    done = start_anew("script.py")
+    assert done.stderr == ""
+    assert done.stdout == f"{tmp_path}/script.py [('__mp_main__', 'pfvm:cpu')]\n"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_allocated_inputs(tmp_path: Path, device: str) -> None:
     assert torch.equal(compiled(two)["y"].cpu(), torch.arange(5.0) + 2)
     assert torch.equal(compiled(one)["y"].cpu(), torch.arange(5.0) + 1)
     assert torch.equal(one["x"].cpu(), torch.arange(5.0))
-    for wrong in (torch.ones(4), torch.ones(5, dtype=torch.int32), 3.0):
+    for wrong in (torch.ones(4), torch.full((5,), 1e300, dtype=torch.float64), 3.0):
         with pytest.raises(PycompilerError) as caught:
             one["x"].load_from(wrong)  # type: ignore[arg-type]
         assert caught.value.code == "P0609"
