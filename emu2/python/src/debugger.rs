@@ -46,14 +46,6 @@ fn breakpoint(breakpoint: &Breakpoint) -> Value {
     json!({ "id": breakpoint.id, "text": breakpoint.text, "line": line })
 }
 
-/// Checks that a run has a position.
-fn reached(session: &Session, position: usize) -> Result<(), Error> {
-    match session.len() {
-        last if position <= last => Ok(()),
-        last => Err(Error::new(Code::NoStatement, format!("the program ends at position {last}, before {position}"))),
-    }
-}
-
 fn difference(spec: &Spec, difference: &Difference) -> Value {
     let Difference { owner, unit, addr, before, after } = difference;
     let (name, level) = match owner {
@@ -82,10 +74,8 @@ impl PyDebugger {
                 unlocked(&self.interrupt).clone_from(interrupt);
                 session.set_interrupt(interrupt.clone());
                 let stop = go(session, &mut |line| dump.line(line));
-                {
-                    let position = session.position();
-                    (stop, position, session.line(position))
-                }
+                let position = session.position();
+                (stop, position, session.line(position))
             })
         });
         let ((stop, position, line), lines) = result?;
@@ -250,7 +240,7 @@ impl PyDebugger {
 
     /// Goes to a position, forwards or backwards, past all breakpoints. Raises EmulatorError D0002 if the program ends before it.
     fn go<'py>(&self, py: Python<'py>, position: usize) -> PyResult<Bound<'py, PyAny>> {
-        self.moved(py, |session, sink| reached(session, position).map(|()| session.step_to(position, sink)))
+        self.moved(py, |session, sink| session.check(position).map(|()| session.step_to(position, sink)))
     }
 
     /// The position before the first statement at or after `line`. Raises EmulatorError D0002 if there is none.
@@ -347,8 +337,7 @@ impl PyDebugger {
     }
 
     /// The words that differ between two positions, as a dict: `count`, and `words`, at most `most` dicts with memory, unit,
-    /// addr, before, after. The debugger stays where it is. Raises EmulatorError D0002 for a position behind the end, RunError if a
-    /// statement on the way fails.
+    /// addr, before, after. The debugger stays where it is. Raises EmulatorError D0002, or RunError if a statement fails.
     #[pyo3(signature = (first, second, *, most = 256))]
     fn differences<'py>(
         &self,
@@ -357,7 +346,7 @@ impl PyDebugger {
         second: usize,
         most: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.with(py, |session| reached(session, first).and_then(|()| reached(session, second)))?;
+        self.with(py, |session| session.check(first.max(second)))?;
         let (mut count, mut words) = (0usize, Vec::new());
         let found = py.detach(|| {
             unlocked(&self.inner).differences((first, second), &mut |found| {

@@ -16,7 +16,6 @@ use emu2::report::dump_lines;
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A machine with all its memories.
@@ -367,8 +366,7 @@ impl PyMemoryFiles {
         let [config, load, save] = [&config, &load, &save].map(|path| path.as_ref().map(|path| &*path.0));
         let inner = MemoryFiles::new(&spec.inner, config, load, save, outside).map_err(|e| error::core(py, &e))?;
         let name = |region: &Region| spec.inner.memories[region.memory].name.clone();
-        let saved = inner.saved();
-        let saved = saved.iter().map(|r| (name(r), r.units[0].unwrap_or(0), r.addr, r.count)).collect();
+        let saved = inner.saved().iter().map(|r| (name(r), r.units[0].unwrap_or(0), r.addr, r.count)).collect();
         Ok(PyMemoryFiles { inner, saved })
     }
 
@@ -380,13 +378,13 @@ impl PyMemoryFiles {
 
     /// The files that are read: the memory files and the data to load.
     #[getter]
-    fn inputs(&self) -> Vec<&Path> {
+    fn inputs(&self) -> Vec<&std::path::Path> {
         self.inner.inputs().collect()
     }
 
     /// The files that are written.
     #[getter]
-    fn outputs(&self) -> Vec<&Path> {
+    fn outputs(&self) -> Vec<&std::path::Path> {
         self.inner.outputs().collect()
     }
 

@@ -20,6 +20,19 @@ pub struct Parting {
 }
 
 impl Session {
+    /// Checks that the run has a position.
+    ///
+    /// # Errors
+    /// [`Code::NoStatement`] if the program ends before it.
+    pub fn check(&self, position: usize) -> Result<(), Error> {
+        match self.len() {
+            last if position <= last => Ok(()),
+            last => {
+                Err(Error::new(Code::NoStatement, format!("the program ends at position {last}, before {position}")))
+            }
+        }
+    }
+
     /// Calls `visit` with each word that differs between two positions, and comes back here.
     ///
     /// # Errors

@@ -315,11 +315,8 @@ fn real(path: &Path) -> Option<PathBuf> {
 /// Whether two names stand for one file, which need not exist.
 fn same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
-    match (id(one), id(other)) {
-        (Some(one), Some(other)) => one == other,
-        (None, None) => one == other || real(one).is_some_and(|one| real(other) == Some(one)),
-        _ => false,
-    }
+    let ids = (id(one), id(other));
+    ids.0 == ids.1 && (ids.0.is_some() || one == other || real(one).is_some_and(|one| real(other) == Some(one)))
 }
 
 impl Piece {
