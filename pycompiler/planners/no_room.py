@@ -12,16 +12,42 @@ REASON = "its tensors do not fit local memory"
 
 
 def on_the_host(graph: MNGraph, problem: NoRoomError | NoSwitchError) -> MNGraph | None:
-    """Return the imported graph with the node of a diagnostic on the host; None if it has none."""
+    """Return the imported graph with the node of a diagnostic on the host; None if it has none.
+
+    Nodes go with it that do the same with operands of the same types, between the same operators:
+    networks repeat their blocks, and a compile that fails for each of them takes minutes.
+    """
     free = {node.name for node in graph.nodes if node.reason is None}
     chosen = next((of for name in problem.fields.get("nodes", ()) if (of := _of(name, free))), None)
     if chosen is None:
         return None
+    kinds = _kinds(graph)
+    alike = {name for name in free if kinds[name] == kinds[chosen]}
     nodes = (
-        replace(node, side=Side.HOST, reason=REASON) if node.name == chosen else node
+        replace(node, side=Side.HOST, reason=REASON) if node.name in alike else node
         for node in graph.nodes
     )
     return replace(graph, nodes=tuple(nodes))
+
+
+def _kinds(graph: MNGraph) -> dict[str, object]:
+    """Return by node what it does, the types of its operands, and the operators around it."""
+    makers = {name: node.op for node in graph.nodes for name in node.outputs}
+    readers: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            readers.setdefault(name, []).append(node.op)
+    types = {name: value.type for name, value in graph.values.items()}
+    return {
+        node.name: (
+            node.op,
+            node.attributes,
+            tuple(types.get(name) for name in (*node.inputs, *node.outputs)),
+            tuple(makers.get(name) for name in node.inputs),
+            tuple(tuple(readers.get(name, ())) for name in node.outputs),
+        )
+        for node in graph.nodes
+    }
 
 
 def _of(name: str, free: Collection[str]) -> str | None:
