@@ -62,9 +62,11 @@ class Guesses:
 class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
-    It is for one machine.
+    It is for one machine. ``work`` counts the switches that searches have gone through, each time
+    that they ask for the costs of all.
     """
 
+    work: int = 0
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)

@@ -8,8 +8,9 @@ at next. The result never costs more than the first-arrival layouts, with which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -40,6 +41,9 @@ SOON = 4
 NEAR = 1.125
 #: How many families of an input are tried, and how much more than the best they may cost.
 STARTS, START_NEAR = 2, 1.5
+#: No further trial begins after this much work (see `Known`). The first choice, and what grows near
+#: it, are no trials.
+BUDGET = 8_000_000
 #: For how many shapes of values units are put in order.
 SHAPES = 4
 #: How often the pools grow near the choice, at most.
@@ -51,6 +55,9 @@ DEARER = 2.5
 def _worth(now: int) -> float:
     """Return the least saving that is worth a look; penalties are no steps."""
     return now % TOO_LARGE * WORTH
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -106,15 +113,12 @@ class LayoutPlannerZ:
         self.before = self._estimate(best)
         if self.family is None:
             best = self._from_inputs(self._grown(self._search(best)))
-            for seed in add_families(self.pools, self.costs):
-                self._take_in()
+            for seed in self._affordable(add_families(self.pools, self.costs)):
                 best = self._beside(best, [seed])
             best = self._varied(self._turned(best))
-            for seeds in add_in_order(self.pools, best, self.costs, SHAPES):
-                self._take_in()
+            for seeds in self._affordable(add_in_order(self.pools, best, self.costs, SHAPES)):
                 best = self._beside(best, seeds, far=True)
-            for seeds in add_exchanged(self.pools, best, self.costs):
-                self._take_in()
+            for seeds in self._affordable(add_exchanged(self.pools, best, self.costs)):
                 best = self._beside(best, seeds, far=True)
         else:
             best = self._within(self._search(best, SOON), self.family)
@@ -124,6 +128,20 @@ class LayoutPlannerZ:
             for variable, choice in zip(variables, best, strict=True)
             for name, layout in variable.pool[choice].items()
         }
+
+    def _affordable(self, trials: Iterable[T]) -> Iterator[T]:
+        """Yield what is tried next, with its candidates in the tables, while there is work left."""
+        if self._spent:
+            return
+        for trial in trials:
+            self._take_in()
+            yield trial
+            if self._spent:
+                return
+
+    @property
+    def _spent(self) -> bool:
+        return self.costs.known.work >= BUDGET
 
     def _from_inputs(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice, found from the input's families on."""
@@ -167,6 +185,8 @@ class LayoutPlannerZ:
     def _turned(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice, found by moves of the variables that are held."""
         for _ in range(GROWTHS):
+            if self._spent:
+                break
             now = self._total(best)
             found = move_held(best, self._tables, self._look, _worth(now))
             if found == best:
@@ -178,7 +198,7 @@ class LayoutPlannerZ:
 
     def _varied(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice, in which results have other layouts as well."""
-        if not add_variants(self.pools, best, self.costs):
+        if self._spent or not add_variants(self.pools, best, self.costs):
             return best
         self._take_in()
         return self._turned(self._grown(self._search(best)))
@@ -332,6 +352,7 @@ class LayoutPlannerZ:
         With ``known``, switches whose true cost is not known count as not possible. Switches
         between the same two variables add up. A switch within a variable counts for that variable.
         """
+        self.costs.known.work += len(self.edges)
         single, pairs = list(self.alone), dict[tuple[int, int], Table]()
         for edge in self.edges:
             low, high = sorted((edge.source, edge.result))

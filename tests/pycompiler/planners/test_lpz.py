@@ -249,6 +249,27 @@ def test_growth_finds_layouts_that_the_first_pools_lack(monkeypatch: pytest.Monk
     assert steps[1] < steps[0]
 
 
+def test_no_trial_begins_when_the_work_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first choice, and what grows near it, cost what they cost; trials come behind them."""
+    tried_seeds: list[Any] = []
+    beside = lpz.LayoutPlannerZ._beside
+
+    def counted(planner: Any, best: list[int], seeds: Any, **more: bool) -> list[int]:
+        tried_seeds.append(seeds)
+        return beside(planner, best, seeds, **more)
+
+    monkeypatch.setattr(lpz.LayoutPlannerZ, "_beside", counted)
+    steps = []
+    for budget in (lpz.BUDGET, 1):
+        monkeypatch.setattr(lpz, "BUDGET", budget)
+        tried_seeds.clear()
+        _, report = compiled(CHAIN, "mncore2", compare_float=False)
+        assert bool(tried_seeds) == (budget > 1)
+        passed = next(row for row in report["passes"] if row["pass"] == "layout")
+        steps.append(passed["estimated_steps"]["lpz"]["steps"])
+    assert steps[0] <= steps[1]
+
+
 AXIS = {"last": np.array([-1]), "first": np.array([0])}
 
 
