@@ -9,9 +9,10 @@ from ...layers.dram_transfer_plan import plan_transfer
 from .cut_classes import Axis
 from .cuts import ANCHORED, Cuts
 from .matrices import narrow_matrices
-from .sliced_graph import TimeSlices, estimated_steps, excess, units, wide
+from .sliced_graph import TimeSlices, estimated_steps, excess, steps_along, units, wide
 
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
+_WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
 _WIDE = 3  # the most cuts of wide values that are tried
 
 
@@ -58,6 +59,9 @@ class FasterCuts(Cuts):
             if not self.sizes or self.sizes in tried:
                 continue
             tried.append(dict(self.sizes))
+            new = {one for one, size in self.sizes.items() if size != before.get(one)}
+            if not self._may_gain(found, new):
+                continue
             try:
                 made = self.laid_out(last=True)
             except NoSwitchError:
@@ -67,6 +71,21 @@ class FasterCuts(Cuts):
                 found, before = made, dict(self.sizes)
         self.sizes = before
         return found
+
+    def _may_gain(self, found: TimeSlices, classes: set[Axis]) -> bool:
+        """Whether the nodes along some classes take so long that cuts of these may be worth it.
+
+        A cut changes little for other nodes. To try it takes as long as to plan all layouts.
+        """
+        theirs = {
+            found.axes.of(axis)
+            for one in classes
+            for axis in self.members[one]
+            if axis[0] in found.graph.values
+        }
+        return steps_along(found, self.target, theirs) > _WORTH * estimated_steps(
+            found, self.target
+        )
 
     def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
         """Cut the classes of elementwise operators and reductions so that transfers overlap work.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -139,6 +139,19 @@ def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
         for name, value in found.graph.values.items()
         if value.location is Location.DRAM
     }
+
+
+def steps_along(found: TimeSlices, target: Target, classes: Collection[Axis]) -> int:
+    """Estimate the steps of all nodes, switches among them, that work along some of the classes."""
+    costs, graph = Costs(found.graph, target), found.graph
+    layouts = {name: layout_of(graph.values[name]) for name in graph.device_values()}
+    steps = 0
+    for node in graph.device_nodes():
+        own = [one for one, _ in found.axes.of_node(node)]
+        if any(one in classes for one in own):
+            times = prod(found.count(one) for one in own if one in found.sizes)
+            steps += times * costs.node(node, layouts)
+    return steps
 
 
 def estimated_steps(found: TimeSlices, target: Target) -> int:

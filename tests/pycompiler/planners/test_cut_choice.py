@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -10,8 +12,11 @@ from compiling import compiled, model_of, random_inputs, run, sampled
 from pycompiler.graph.layout import Level
 from pycompiler.graph.text import parse_graph
 from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.time_slices import faster_cuts
 
 BATCH = CHANNELS = 512
+#: Matrices that take more of LM1 than the next one leaves.
+MATRICES = {"w": (96, 256), "v": (256, 96)}
 LAYERS = 8
 
 
@@ -88,3 +93,27 @@ def test_wide_values_are_cut_for_speed() -> None:
     inputs = random_inputs({"x": (4, 12, 499, 10)}, seed=1)
     found, wanted = (run(one[0], inputs, "mncore2")["y"] for one in (sliced, whole))
     assert np.abs(found - wanted).max() <= 5e-3 * np.abs(wanted).max()
+
+
+def test_cuts_of_matrices_are_tried_only_where_they_may_gain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To try a cut takes as long as to plan the layouts of the whole graph."""
+    rng = np.random.default_rng(1)
+    weights = {n: rng.standard_normal(s).astype(np.float32) for n, s in MATRICES.items()}
+    nodes = [("MatMul", ["x", "w"], "a"), ("Relu", ["a"], "b"), ("MatMul", ["b", "v"], "y")]
+    model = model_of(nodes, {"x": (64, 96)}, ["y"], weights)
+    asked: list[bool] = []
+    may_gain = faster_cuts.FasterCuts._may_gain
+
+    def noted(cuts: Any, found: Any, classes: Any) -> bool:
+        asked.append(may_gain(cuts, found, classes))
+        return asked[-1]
+
+    monkeypatch.setattr(faster_cuts.FasterCuts, "_may_gain", noted)
+    for worth in (0.0, 1.1):
+        monkeypatch.setattr(faster_cuts, "_WORTH", worth)
+        asked.clear()
+        compiled(model)
+        assert asked
+        assert set(asked) == {worth == 0.0}
