@@ -43,7 +43,7 @@ _CAST_FIRST = {
     )
 }
 #: Operators for which the exporter has no type promotion.
-_PROMOTED = {_ATEN.pow, _ATEN.rsub}
+_PROMOTED = {_ATEN.pow, _ATEN.rsub, _ATEN.stack}
 
 
 def _same_operators() -> dict[Any, Any]:
@@ -99,15 +99,21 @@ def _given_dtype(node: torch.fx.Node) -> torch.dtype | None:
 
 
 def _cast(node: torch.fx.Node, dtype: torch.dtype | None, count: int) -> None:
-    """Cast the first operands of a call."""
-    for place, operand in enumerate(node.args[:count]):
+    """Cast the first operands of a call; a list of tensors is one operand."""
+
+    def of_type(operand: Any) -> Any:
+        if isinstance(operand, (list, tuple)):
+            return [of_type(one) for one in operand]
         value = operand.meta["val"] if isinstance(operand, torch.fx.Node) else None
         if value is None or dtype is None or value.dtype == dtype:
-            continue
+            return operand
         with node.graph.inserting_before(node):
             made = node.graph.call_function(_ATEN._to_copy.default, (operand,), {"dtype": dtype})
         made.meta = {**node.meta, "val": value.to(dtype)}
-        node.update_arg(place, made)
+        return made
+
+    for place, operand in enumerate(node.args[:count]):
+        node.update_arg(place, of_type(operand))
 
 
 def with_copied_results(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

@@ -87,8 +87,13 @@ def _wide(x: Any, kind: ir.DataType) -> Any:
 
 
 def _typed(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Return two operands, of which one may be a number, in the type of the tensor."""
-    kind: Any = a.dtype if isinstance(a, ir.Value) else b.dtype
+    """Return two operands in one type: that of the tensor, but floats make floats of integers."""
+    tensors = [x for x in (a, b) if isinstance(x, ir.Value)]
+    kind: Any = tensors[0].dtype
+    if kind.is_integer() and len(tensors) == 2 and tensors[1].dtype is not None:
+        kind = tensors[1].dtype if tensors[1].dtype.is_floating_point() else kind
+    if kind.is_integer() and any(isinstance(x, float) for x in (a, b)):
+        kind = _FLOAT
     return _wide(a, kind), _wide(b, kind), kind
 
 

@@ -243,6 +243,8 @@ def _shapes() -> Iterator[Call]:
         yield Call(f"{function.__name__} of no elements", function, (empty,))
         keep = lambda x, f=function: f(x, 1, keepdim=True)  # noqa: E731
         yield Call(f"{function.__name__} of empty rows", keep, (empty,))
+    yield Call("stack", lambda x, y: torch.stack([x, y]), (torch.arange(3), _numbers(3)))
+    yield Call("ldexp", torch.ldexp, (_numbers(3), torch.tensor([3, 0, -2])))
     yield Call("copy_ of a row", lambda x, y: x.copy_(y), (torch.zeros(4, 3), torch.arange(3)))
     yield Call("pow_", lambda x: x.pow_(2).mul_(0.1), (_numbers(4),))
     yield Call("div_ floor", lambda x: x.div_(3, rounding_mode="floor"), (torch.tensor([7, -7]),))
