@@ -111,6 +111,7 @@ bench: $(STAMP)
 	cargo bench --package emu2-benches
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
 	$(BIN)/python benches/wheel.py
+	$(BIN)/python benches/host_programs.py
 	$(BIN)/python benches/targets.py $(if $(INSTANCES),--instances $(INSTANCES))
 
 # Instructions of five kernels under valgrind, compared with benches/guard.toml; BLESS=1 writes that file.

@@ -53,6 +53,7 @@ _LATER = {
     "lsp": ("emu2.lsp.command", "lsp"),
     "profile": ("emu2.profile_cli", "profile_command"),
     "sdk": ("emu2.sdk.command", "sdk"),
+    "trace": ("emu2.sdk.trace", "trace"),
 }
 
 

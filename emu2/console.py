@@ -46,8 +46,27 @@ def fail(text: str) -> NoReturn:
     sys.exit(EXIT_FILE)
 
 
+PLACE = re.compile(r"^( *)--> (?P<file>.+):(?P<line>\d+):\d+$", re.MULTILINE)
+"""The place of a fault in a diagnostic."""
+
+
+def with_origin(place: re.Match[str]) -> str:
+    """Return a place in linked assembly together with the line of the source behind it."""
+    from emu2.link.origins import MARK, origins
+
+    try:
+        text = Path(place["file"]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return place[0]
+    if f"\n{MARK} " not in f"\n{text}":
+        return place[0]
+    found = origins(text)[int(place["line"]) - 1 : int(place["line"])]
+    return "\n".join([place[0], *(f" {place[1]}= from {o[0]}:{o[1]}" for o in found if o)])
+
+
 def explained(text: str) -> str:
     """Return diagnostics with a last line that says how to read more about the first of them."""
+    text = PLACE.sub(with_origin, text)
     first = re.search(r"^(?:error|warning)\[([A-Z]\d{4})\]", text, re.MULTILINE)
     more = f"\nmore: emu2 explain {first[1]}" if first else ""
     return text.rstrip() + more

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import emu2
+from emu2.link.linker import HANDLERS
 
 PATH = Path(__file__).parent / "syntaxes" / "vsm.tmLanguage.json"
 _START = r"(?:^|(?<=;))\s*"
@@ -16,9 +17,11 @@ _END = r"(?=[\s;/+@\-]|$)"
 def grammar(spec: emu2.Spec) -> dict[str, Any]:
     """Return the grammar of the assembly of ``spec``. Of two rules at one place the first wins."""
     names = "|".join(sorted(spec.mnemonics, key=lambda name: (-len(name), name)))
+    directives = "|".join(sorted(HANDLERS, key=lambda name: (-len(name), name)))
     rules: list[tuple[str, str]] = [
         ("comment.line.number-sign.vsm", r"[#!].*$"),
         ("keyword.other.debug.vsm", r"^\s*[ders](?=\s)(?:\s+(?:set|get[a-z]*)\b)?"),
+        ("keyword.control.directive.vsm", rf"^\s*(?:{directives})(?=\s|$)"),
         ("keyword.control.mask.vsm", _START + r"mask[a-z]*" + _END),
         ("keyword.mnemonic.vsm", rf"{_START}(?:{names})(?=[\s;/+@\-]|\d|$)"),
         ("invalid.illegal.mnemonic.vsm", _START + r"[A-Za-z_]\w*"),
@@ -33,7 +36,7 @@ def grammar(spec: emu2.Spec) -> dict[str, Any]:
     return {
         "name": "MN-Core 2 assembly",
         "scopeName": "source.vsm",
-        "fileTypes": ["vsm"],
+        "fileTypes": ["vsm", "_vsm"],
         "patterns": [{"name": name, "match": match} for name, match in rules],
     }
 

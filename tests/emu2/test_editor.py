@@ -11,6 +11,7 @@ import pytest
 
 import emu2
 from emu2.debug.dap_requests import Requests
+from emu2.link.linker import HANDLERS
 from emu2.lsp.command import lsp
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +54,12 @@ def test_every_mnemonic_is_a_keyword(machine: str) -> None:
 def test_wrong_mnemonics_are_marked() -> None:
     for line in ("fvmull $lm0v $lm0v $lr0v", "nop; fly", "NOP", "lpassaa $lr0v $lm0v"):
         assert "invalid.illegal.mnemonic" in [kind for kind, _ in tokens(line)], line
+
+
+def test_every_directive_is_a_keyword() -> None:
+    for name in HANDLERS:
+        kinds = [kind for kind, text in tokens(f"\t{name} a 8 $lm0") if text == name]
+        assert kinds == ["keyword.control.directive"]
 
 
 LINES: list[tuple[str, str]] = [
@@ -106,5 +113,6 @@ def test_the_extension_starts_the_language_server() -> None:
     assert modules == set(manifest["dependencies"])
     settings = manifest["contributes"]["configuration"]["properties"]
     assert {f"emu2.{name}" for name in re.findall(r'\.get\("(\w+)"', code)} == set(settings)
-    (language,) = manifest["contributes"]["languages"]
+    language, linked = manifest["contributes"]["languages"]
+    assert linked["extensions"] == ["._vsm"]
     assert f'language: "{language["id"]}"' in code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -44,6 +45,10 @@ PROGRAMS = {
     "capture": "libraries",
     "refused": "libraries by gcc",
     "threads": "libraries by gcc",
+    "outputs": "archive and libraries",
+    "constants": "archive",
+    "loop": "libraries",
+    "singles": "one library",
 }
 """Programs of the normal run, and how each is linked."""
 
@@ -235,6 +240,16 @@ def test_valgrind(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["copy", "beside", "refused", "threads"])
+def test_address_sanitizer(name: str, tmp_path: Path) -> None:
+    checks = ("-g", "-fsanitize=address,undefined")
+    place = (f"-I{root()}/include", f"-I{SOURCES}", f"-L{root()}/lib", "-lmnc2", "-lpthread")
+    program = folder_of(tmp_path) / name
+    done("gcc", *checks, SOURCES / f"{name}.c", "-o", program, *place)
+    passes(program)
+
+
+@pytest.mark.long
 def test_wheel(tmp_path: Path) -> None:
     """The distribution is small, and holds what the command installs."""
     script = f"import backend; print(backend.build_wheel({str(tmp_path)!r}))"
@@ -272,6 +287,27 @@ def test_tutorial(tmp_path: Path) -> None:
             (tmp_path / name).write_text(text)
     printed = done("sh", "-ec", "\n".join(script), cwd=tmp_path, env={"EMU2_SDK_TREE": str(root())})
     assert "emu:lib: c[4095] = 6142.5" in printed
+
+
+def test_trace(tmp_path: Path) -> None:
+    """`emu2 trace` counts the launches of a program, and passes its exit code on."""
+    program = build(folder_of(tmp_path), "state", "libraries")
+    env = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-lib"}
+    command = (sys.executable, "-m", "emu2.cli", "trace")
+    files = ("--json", "ran.json", "--timeline", "line.json")
+    result = run(*command, *files, program, cwd=tmp_path, env=env)
+    assert (result.returncode, result.stdout) == (0, "PASS\n"), result.stderr
+    (device,) = json.loads((tmp_path / "ran.json").read_text())
+    counts = {Path(k["name"]).stem: k["launches"] for k in device["kernels"]}
+    assert counts == {"keep": 1, "twice": 3}
+    assert device["order"] == [0, 1, 1, 1]
+    events = json.loads((tmp_path / "line.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events] == ["keep"] + ["twice"] * 3
+    ends = [event["ts"] + event["dur"] for event in events]
+    assert [event["ts"] for event in events[1:]] == ends[:-1]
+    assert "1 devices, 4 launches" in result.stderr
+    assert run(*command, "sh", "-c", "exit 7").returncode == 7
+    assert run(*command, tmp_path / "none").returncode == 2
 
 
 def test_kits(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ use crate::kernel::{self, Loaded};
 use crate::limits::{Limit, Limits};
 use crate::pool::Pool;
 use crate::queue::{Brought, Queue, TransferId, Way, DEPTH};
+use crate::record::Record;
 use crate::shared::{Pools, Rules, Shared, State};
 use crate::status::{Refusal, Status};
 use emu2::host::{Device, Endian, TagRules, UnitNumbers};
@@ -55,6 +56,7 @@ impl Board {
             counters: Counters::default(),
             limits: Limits::default(),
             pools,
+            record: Record::wanted(),
             has_thread: false,
             closing: false,
             run_ended: false,
@@ -240,12 +242,8 @@ impl Board {
     /// # Errors
     /// [`Status::Timeout`] if one waits for a tag that nothing signals; [`Status::Device`] on a device that has stopped.
     pub fn wait_kernels(&self) -> Result<(), Refusal> {
-        let mut state = self.settled();
-        state.usable(Status::Device)?;
-        let Some(device) = state.device.take() else { return Ok(()) };
-        let blocked = state.queue.blocked_at(&device);
-        state.device = Some(device);
-        match blocked {
+        self.settled().usable(Status::Device)?;
+        match self.waiting_for() {
             None => Ok(()),
             Some(tag) => {
                 let message = format!("a kernel waits for tag {tag:#04x}, and nothing signals it");
@@ -391,6 +389,9 @@ impl Drop for Board {
     fn drop(&mut self) {
         let mut state = self.settled();
         state.closing = true;
+        if let Some(record) = state.record.take() {
+            record.write();
+        }
         drop(state);
         self.shared.wanted.notify_all();
     }

@@ -10,6 +10,8 @@ pub(crate) const FORGET: &str = "EMU2_FORGET";
 pub(crate) const DMA_LIMIT: &str = "EMU2_DMA_LIMIT";
 /// A file for the lines of `d get`.
 pub(crate) const DUMP: &str = "EMU2_DUMP";
+/// A file for what ran on each device, a line of JSON each.
+pub(crate) const REPORT: &str = "EMU2_REPORT";
 /// Any text: no messages on stderr.
 pub(crate) const QUIET: &str = "EMU2_QUIET";
 

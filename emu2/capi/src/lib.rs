@@ -29,11 +29,12 @@
 //! | `pool` | tags, waits and register sets that a program reserves |
 //! | `capture` | the counters of instructions, and snapshots of them |
 //! | `environment` | the variables that are read |
+//! | `message` | the last message of a thread |
+//! | `record` | what ran on a device |
 //! | `kernel` | loaded kernels |
 //! | `queue` | what is queued on a device: kernels and transfers |
 //! | `shared` | the state of a device, and what runs |
 //! | `board` | a device: runs what is queued, in order |
-//! | `message` | the last message of a thread |
 //! | `handles` | handles of C programs, which are never dereferenced |
 //! | `user` | memory of the program that calls |
 //! | `ffi` | the functions for C |
@@ -51,6 +52,7 @@ mod limits;
 mod message;
 mod pool;
 mod queue;
+mod record;
 mod shared;
 mod status;
 mod user;

@@ -5,6 +5,7 @@ use crate::environment;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::queue::{Brought, Queue, Way, Work};
+use crate::record::Record;
 use crate::status::{Refusal, Status};
 use emu2::error::{Code, Error};
 use emu2::host::Device;
@@ -58,6 +59,8 @@ pub(crate) struct State {
     pub(crate) counters: Counters,
     pub(crate) limits: Limits,
     pub(crate) pools: Pools,
+    /// What ran, if the caller wants it.
+    pub(crate) record: Option<Record>,
     pub(crate) has_thread: bool,
     pub(crate) closing: bool,
     /// A receive or a debug read has ended a run.
@@ -86,7 +89,12 @@ impl Shared {
         state.device = Some(device);
         state.queue.kernel_ended();
         match ran {
-            Ok(report) => state.counters.ran(kernel.kernel.program(), report.steps),
+            Ok(report) => {
+                state.counters.ran(kernel.kernel.program(), report.steps);
+                if let Some(record) = &mut state.record {
+                    record.launched(&kernel.kernel.program().name, &report);
+                }
+            }
             Err(e) if e.diagnostic.code == Code::TagInFlight && !self.rules.refuse_double_tags => {
                 state.counters.ran(kernel.kernel.program(), kernel.kernel.report().steps);
             }

@@ -50,36 +50,36 @@ fn check(pointer: *const c_void) -> Result<(), Refusal> {
     }
 }
 
-/// Pages that one call of the host's kernel looks at.
-const AT_ONCE: usize = 1024;
-
-/// Checks that the program has memory at a range, and may write it: reads a byte of each page, and writes it back.
+/// Checks that the program has memory at a range, and may write it: asks whether each page exists, reads the bytes at both
+/// ends, and writes them back.
 fn probe(address: usize, bytes: usize, writable: bool) -> Result<(), Refusal> {
     let missing = || Refusal::param(format!("{bytes} bytes at an address where the program has no such memory"));
-    let end = address.checked_add(bytes).ok_or_else(missing)?;
-    let mut next = address;
-    while next < end {
-        let mut remote = Vec::with_capacity(AT_ONCE.min(bytes / PAGE + 2));
-        while next < end && remote.len() < AT_ONCE {
-            remote.push(libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(next), iov_len: 1 });
-            next = (next / PAGE + 1) * PAGE;
-        }
-        let mut seen = vec![0u8; remote.len()];
-        let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
-        let count = remote.len() as libc::c_ulong;
-        // SAFETY: `local` names memory of `seen`, and the kernel of the host checks `remote`.
-        let mut done = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, remote.as_ptr(), count, 0) };
-        if writable && done == seen.len() as isize {
-            // SAFETY: as above. The bytes are those that were there.
-            done = unsafe { libc::process_vm_writev(libc::getpid(), &local, 1, remote.as_ptr(), count, 0) };
-        }
-        if done != seen.len() as isize {
-            return match std::io::Error::last_os_error().raw_os_error() {
-                // Some hosts forbid the call. Then the caller vouches for the range, as C requires.
-                Some(libc::ENOSYS | libc::EPERM) if done < 0 => Ok(()),
-                _ => Err(missing()),
-            };
-        }
+    let last = address.checked_add(bytes - 1).ok_or_else(missing)?;
+    let ends =
+        [address, last].map(|end| libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(end), iov_len: 1 });
+    let mut seen = [0u8; 2];
+    let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
+    // SAFETY: `local` names memory of `seen`, and the kernel of the host checks `ends`.
+    let mut done = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, ends.as_ptr(), 2, 0) };
+    if writable && done == seen.len() as isize {
+        // SAFETY: as above. The bytes are those that were there.
+        done = unsafe { libc::process_vm_writev(libc::getpid(), &local, 1, ends.as_ptr(), 2, 0) };
+    }
+    if done != seen.len() as isize {
+        return match std::io::Error::last_os_error().raw_os_error() {
+            // Some hosts forbid the call. Then the caller vouches for the range, as C requires.
+            Some(libc::ENOSYS | libc::EPERM) if done < 0 => Ok(()),
+            _ => Err(missing()),
+        };
+    }
+    let (first, pages) = (address / PAGE, last / PAGE - address / PAGE + 1);
+    let mut resident = vec![0u8; pages];
+    // SAFETY: the call stores a byte for each page in `resident`, and touches no page.
+    let found = unsafe {
+        libc::mincore(std::ptr::with_exposed_provenance_mut(first * PAGE), pages * PAGE, resident.as_mut_ptr())
+    };
+    if pages > 2 && found != 0 {
+        return Err(missing());
     }
     Ok(())
 }

@@ -45,11 +45,35 @@ static long missing(void) {
     return 0;
 }
 
+/* The engine in the folder of this library or the one above. The path is made here, because a sanitizer that stands between
+ * a program and dlopen hides where this library looks. */
+static void *beside(void) {
+    static const char *const names[] = {"libemu2.so", "../libemu2.so"};
+    Dl_info self;
+    if (dladdr((void *)slots, &self) == 0 || self.dli_fname == NULL) {
+        return NULL;
+    }
+    const char *end = strrchr(self.dli_fname, '/');
+    int folder = end == NULL ? 0 : (int)(end - self.dli_fname) + 1;
+    void *library = NULL;
+    for (size_t at = 0; library == NULL && at < sizeof names / sizeof names[0]; at++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%.*s%s", folder, self.dli_fname, names[at]);
+        if (length > 0 && (size_t)length < sizeof path) {
+            library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    return library;
+}
+
 static engine_t engine(void) {
     if (emu2_engine != NULL) {
         return emu2_engine;
     }
-    void *library = dlopen("libemu2.so", RTLD_NOW | RTLD_LOCAL);
+    void *library = beside();
+    if (library == NULL) {
+        library = dlopen("libemu2.so", RTLD_NOW | RTLD_LOCAL);
+    }
     if (library == NULL) {
         return NULL;
     }
