@@ -75,6 +75,12 @@ def cli() -> None:
 @click.option(
     "--trace", "trace_path", type=WRITTEN, help="Write the time line as JSON that Perfetto opens."
 )
+@click.option(
+    "--fidelity",
+    "show_fidelity",
+    is_flag=True,
+    help="Say on stderr how the executed instructions are known.",
+)
 @memory_options
 @strict_option
 @sanitize_option
@@ -85,6 +91,7 @@ def run(
     spec_name: str,
     report_path: str | None,
     trace_path: str | None,
+    show_fidelity: bool,
     config: str | None,
     load: str | None,
     save: str | None,
@@ -122,6 +129,11 @@ def run(
     if trace_path is not None:
         with Output(trace_path, sys.stdout) as sink:
             program.trace(sink)
+    if show_fidelity:
+        from emu2.fidelity import fidelity
+
+        for row in fidelity(program).rows():
+            click.echo(row, err=True)
     if sanitize and not is_clean(program, found):
         sys.exit(EXIT_FILE)
 
