@@ -89,6 +89,9 @@ def _tests(name: str, info: Any) -> list[OperatorTest]:
 
 #: Operators whose results torch leaves open: indices of equal elements, memory, random numbers.
 _OPEN = frozenset({"kthvalue", "mode", "median", "nanmedian", "empty", "normal", "sort", "topk"})
+_RANDOM = re.compile(
+    "rand|dropout|empty|rrelu|normal|multinomial|exponential|uniform|bernoulli|cauchy|geometric"
+)
 _TYPES = (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 
 
@@ -100,7 +103,7 @@ def typed_samples(
     while count:
         name, info = drawn.choice(_database())
         legal = [dtype for dtype in _TYPES if dtype in info.supported_dtypes("cpu")]
-        open_ = name in _OPEN or re.search("rand|dropout|empty|rrelu|normal|multinomial", name)
+        open_ = name in _OPEN or _RANDOM.search(name)
         if not legal or open_ or name in _LONG:
             continue
         dtype = drawn.choice(legal)
