@@ -207,10 +207,7 @@ class Target:
 
     @property
     def dar_rows(self) -> int:
-        """The first long word of L2BM for rows; the DRAM address registers are filled from others.
-
-        MVs and instructions of L2BM may begin there.
-        """
+        """The first long word for rows in L2BM, behind `dar_load`; MVs may begin there."""
         return -(-self.dar_load // (unit := lcm(self.mv_block, self.l2bm_row))) * unit
 
     @property
