@@ -199,4 +199,10 @@ EXPORT_TABLE: dict[str, Kind] = {
             "remedy": "pycompiler compile model.onnx -o out --dim batch=1",
         },
     ),
+    "P0140": Kind(
+        ExportError,
+        "the ONNX form of `{op}` makes {made}, but torch makes {wanted}",
+        "convert its operands to one dtype before, or its result behind it",
+        {"op": "aten.pow.Tensor_Tensor", "made": "int64 (3,)", "wanted": "float32 (3,)"},
+    ),
 }

@@ -15,13 +15,10 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import onnx
-import onnx.numpy_helper
-import onnx.shape_inference
-import onnx_ir as ir
 import torch
 import torch.fx.traceback
 
@@ -29,28 +26,25 @@ from ..errors import PycompilerError, SourceLocation, error, place_of
 from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
-from ..pfvm.random import hidden as hidden_random
 from ..pfvm.random_numbers import set_first_call
 from ..pfvm.registered import PRIVATE, mark, mark_updates
-from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
+from ..pfvm.source import NOT_THE_MODEL, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
+from .convert import convert
 from .kept_gradients import KeptGradients
-from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
-from .plain_operators import all_in_plain_operators, in_plain_operators
-from .plain_operators.replacements import not_expressible
-from .simpler_calls import with_copied_results, with_simpler_calls
+from .simpler_calls import with_simpler_calls
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from .training_step import (
     NeedsStep,
+    NeedsTrace,
     Positional,
     TrainingStep,
     refused_gradients,
     training_step,
 )
-from .translations import translations
 from .written_out import WrittenOut
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -177,7 +171,7 @@ def export(
         updates = update_names(step, known)
         wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
         state = recognised(program, wanted_state)
-        model, state = _convert(program, extra, state)
+        model, state = convert(program, extra, state)
     wanted = {**recognised(program, named_memories()), **state}
     names = name_constants(model, wanted, {*keys, *result_keys, *updates})
     outputs = [f"{name}__new" for name in updates]
@@ -209,10 +203,12 @@ def _captured(
         try:
             with refused_gradients(), KeptGradients(registered.values()):
                 return _capture(_Wrapper(function), plain), None
-        except NeedsStep:
-            if training is False:
+        except NeedsStep as found:
+            if training is False and not isinstance(found, NeedsTrace):
                 raise error("P0116", name="training") from None
     step = _step(function, inputs, registered)
+    if training is False and step.changed:
+        raise error("P0116", name="training")
     return _capture(_Wrapper(step.function), plain), step
 
 
@@ -275,107 +271,6 @@ def _of_experts(problem: Exception) -> str:
         if type(frame.f_locals.get("self")).__name__.endswith("Experts"):
             return "; experts that loop over their tokens: set_experts_implementation('grouped_mm')"
     return ""
-
-
-def _convert(
-    program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
-) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """Return the ONNX model, and ``state`` by the names in that model.
-
-    The constants in ``state`` are hidden from torch's optimiser, which would fold them.
-    """
-    optimise = extra.get("optimize", True)
-    extra = {**extra, "optimize": False}
-    try:
-        converted = _exported(program, extra)
-        if converted is None:
-            raise error("P0106", reason="torch.onnx.export returned nothing")
-        return _optimised_around(converted, state, optimise)
-    except PycompilerError:
-        raise
-    except Exception as problem:
-        raise _why_not_converted(problem) from problem
-
-
-def _exported(
-    program: torch.export.ExportedProgram, extra: Mapping[str, Any]
-) -> torch.onnx.ONNXProgram | None:
-    """Export the program; operators that torch cannot translate have forms of our own."""
-    own = extra.get("custom_translation_table") or {}
-    extra = {**extra, "custom_translation_table": {**translations(), **own}}
-    program = with_copied_results(in_plain_operators(program))
-    try:
-        return torch.onnx.export(program, dynamo=True, verbose=False, **extra)
-    except torch.onnx.OnnxExporterError:
-        plain = all_in_plain_operators(program)
-        if plain is None:
-            raise
-        plain = with_copied_results(plain)
-        return torch.onnx.export(plain, dynamo=True, verbose=False, **extra)
-
-
-def _optimised_around(
-    converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
-) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """Return the optimised model; the initializers in ``state`` are inputs for the optimiser."""
-    graph = converted.model.graph
-    given, random_nodes = len(graph.inputs), 0
-    present, hidden, data = _hide(graph, state)
-    if optimise:
-        with hidden_random(converted.model) as random_nodes:
-            near = _hide(graph, lift_near_constants(converted.model))
-            converted.optimize()
-        present, hidden, data = present + near[0], hidden + near[1], data + near[2]
-    model = converted.model_proto
-    if random_nodes:
-        model = onnx.shape_inference.infer_shapes(model)
-    del model.graph.input[given:]
-    names: dict[str, str] = {}
-    for name, value, tensor in zip(present, hidden, data, strict=True):
-        assert tensor is not None
-        assert value.name is not None
-        if name in state:
-            names[value.name] = state[name]  # the optimiser renames values that are outputs too
-        model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
-    return model, names
-
-
-def _hide(
-    graph: ir.Graph, names: Iterable[str]
-) -> tuple[list[str], list[ir.Value], list[ir.TensorProtocol | None]]:
-    """Make initializers inputs; return those present, their values, and the data taken out."""
-    present = [name for name in names if name in graph.initializers]
-    hidden = [graph.initializers.pop(name) for name in present]
-    data = [value.const_value for value in hidden]
-    for value in hidden:
-        value.const_value = None
-    graph.inputs.extend(hidden)
-    return present, hidden, data
-
-
-def _why_not_converted(problem: BaseException) -> PycompilerError:
-    cause: BaseException | None = problem
-    while cause is not None:
-        if type(cause).__name__ == "DispatchError":
-            _, _, rest = str(cause).partition("op='")
-            op, _, rest = rest.partition("'")
-            _, _, rest = rest.partition("overload='")
-            name = f"{op}.{rest.partition(chr(39))[0]}" if op else str(cause).splitlines()[0]
-            return not_expressible(name, _translated(cause))
-        problem, cause = cause, cause.__cause__
-    first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-    return error("P0106", reason=f"{type(problem).__name__}: {first}")
-
-
-def _translated(problem: BaseException) -> SourceLocation | None:
-    """Find the line of the node that torch was translating, in the frames of ``problem``."""
-    trace = problem.__traceback__
-    while trace is not None:
-        node = trace.tb_frame.f_locals.get("node")
-        if isinstance(node, torch.fx.Node):
-            return place_of(own_line(node.meta.get("stack_trace") or ""))
-        trace = trace.tb_next
-    return None
 
 
 @contextlib.contextmanager

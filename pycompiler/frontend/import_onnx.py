@@ -22,6 +22,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered, updates
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
+from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
 from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
@@ -184,6 +185,8 @@ def _group(name: str, proto: onnx.NodeProto) -> MNNode:
 
 def _op(proto: onnx.NodeProto, opset: int) -> str:
     """Return the operator's name, with the opset if its meaning there differs from the layers'."""
+    if proto.domain == DOMAIN:
+        return str(proto.op_type)
     if proto.domain not in ("", "ai.onnx"):
         return f"{proto.domain}.{proto.op_type}"
     return str(proto.op_type) if understood(proto, opset) else f"{proto.op_type} of opset {opset}"

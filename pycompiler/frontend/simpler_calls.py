@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 
+from .memory import read_owners
+from .plain_operators.replacements import not_expressible
+
 _ATEN = torch.ops.aten
 #: Second names of operators. The exporter converts operands of two dtypes only under the first.
 _SAME = {
@@ -19,7 +22,6 @@ _SAME = {
     "less_equal": "le",
     "not_equal": "ne",
 }
-
 
 #: Operators that the exporter writes wrongly if their result has no elements.
 _NEVER_EMPTY = frozenset(
@@ -68,6 +70,11 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
     if any(map(_writes, program.graph_module.graph.nodes)):
         program = program.run_decompositions({})
     graph = program.graph_module.graph
+    for owner in read_owners(graph):
+        values = [node.meta.get("val") for node in owner.all_input_nodes]
+        if not all(x.is_contiguous() for x in values if isinstance(x, torch.Tensor)):
+            # torch's fake tensors do not always have the strides of its kernels then.
+            raise not_expressible("aten.as_strided.default of operands that are not in order")
     for node in graph.nodes:
         if node.op != "call_function":
             continue

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .as_torch import like_torch
 from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
 from .double_forms import DOUBLES, reads_doubles
@@ -80,6 +81,8 @@ def _average(op: Any) -> _Rule:
     ) -> Any:
         if divisor_override is None:
             return NotImplemented
+        if ceil_mode:
+            raise not_expressible(f"{op} with divisor_override and ceil_mode")
         inner = 2 if op is _ATEN.avg_pool2d.default else 3
         sizes, pads = (tuple(n) * (inner if len(n) == 1 else 1) for n in (kernel, padding))
         # Zeros in place of padding, so that every window has all its elements.
@@ -91,10 +94,7 @@ def _average(op: Any) -> _Rule:
 
 
 def _own_divisor(node: torch.fx.Node) -> bool:
-    given = _argument(node, 6, "divisor_override", None) is not None
-    if given and _argument(node, 4, "ceil_mode", False):
-        raise not_expressible("aten.avg_pool with divisor_override and ceil_mode")
-    return given
+    return _argument(node, 6, "divisor_override", None) is not None
 
 
 def _trains(node: torch.fx.Node) -> bool:
@@ -376,4 +376,4 @@ def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedP
         if rule is not None and rule.concerns(node):
             op = rule.becomes or node.target
             found[op] = _either(rule.made_of, DOUBLES.get(op))
-    return program.run_decompositions(found) if found else program
+    return program.run_decompositions(like_torch(found)) if found else program

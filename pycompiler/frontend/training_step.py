@@ -28,6 +28,7 @@ from torch.optim.optimizer import (
 )
 
 from ..errors import error
+from .as_torch import like_torch
 from .cumulative_averages import shares_as_tensors
 from .gradient_rules import GRADIENT_RULES, Counter, counted
 from .kept_gradients import KeptGradients
@@ -44,6 +45,10 @@ _tracing = threading.local()
 
 class NeedsStep(BaseException):
     """Raised where a trace meets a backward pass or a write that the exporter cannot take."""
+
+
+class NeedsTrace(NeedsStep):
+    """Raised where a trace meets a transform of torch.func: only the trace of a step takes it."""
 
 
 def in_training_step() -> bool:
@@ -226,7 +231,7 @@ def plain_kernels() -> Iterator[None]:
 
 def step_rules() -> dict[Any, Callable[..., Any]]:
     """Return how operators are written in those that the exporter and the device have."""
-    return {**core_aten_decompositions(), **GRADIENT_RULES}
+    return {**core_aten_decompositions(), **like_torch(GRADIENT_RULES, leave=True)}
 
 
 def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:

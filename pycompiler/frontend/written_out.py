@@ -23,6 +23,7 @@ from .plain_operators.functions import (
 )
 from .plain_operators.replacements import not_expressible
 from .plain_operators.spectra import stft
+from .training_step import NeedsTrace, in_training_step
 
 _REDUCTIONS = ("none", "mean", "sum")  # torch counts them in this order
 
@@ -85,6 +86,12 @@ class WrittenOut(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        # Only the trace of a step sees through the wrappers of vmap, grad and their like. Their own
+        # functions pass: they leave the transform when the exception goes through it.
+        inside = torch._C._functorch.peek_interpreter_stack() is not None
+        own = "functorch" in (getattr(func, "__module__", None) or "")
+        if inside and not own and not in_training_step():
+            raise NeedsTrace
         given = kwargs or {}
         if any(isinstance(one, torch.Generator) for one in (*args, given.get("generator"))):
             raise not_expressible("torch.Generator", model_place())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,6 +18,8 @@ from ..runtime.io_spec import IOSpec, specs_of
 from ..runtime.proxy import TensorProxy
 
 TensorLike = torch.Tensor | TensorProxy
+
+_OWNS = "a compiled function owns memory of a device"
 
 
 class CompiledFunction:
@@ -44,6 +47,15 @@ class CompiledFunction:
         except Exception as problem:
             raise internal(problem) from problem
         return {key: TensorProxy(output) for key, output in outputs.items()}
+
+    def __copy__(self) -> CompiledFunction:
+        """Return the same function: it has no state of its own."""
+        return CompiledFunction(self.function, self.codegen_dir)
+
+    def __reduce__(self) -> Any:
+        """Raise P0703 for deep copies and pickles: a function owns memory of a device."""
+        load = f"context.load_codegen_dir({str(self.codegen_dir)!r})"
+        raise error("P0703", name="copy", reason=_OWNS, remedy=f"load it again: {load}")
 
     @property
     def input_specs(self) -> dict[str, IOSpec]:

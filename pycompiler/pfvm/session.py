@@ -22,6 +22,7 @@ from .names import graphs, keys
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
+from .torch_calls import CallingSession, has_calls
 
 Array = NDArray[Any]
 
@@ -41,10 +42,15 @@ class HostSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         self._reference = evaluator(proto) if _is_wrong(proto) else None
-        try:
-            self._session = onnxruntime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
+
+        def start(part: bytes) -> Any:
+            return onnxruntime.InferenceSession(
+                part, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
             )
+
+        self._calls = has_calls(proto)
+        try:
+            self._session: Any = CallingSession(proto, start) if self._calls else start(model)
         except Exception as problem:  # the runtime's errors have no common base class
             reference = evaluator(proto)
             if reference is None:
@@ -53,13 +59,15 @@ class HostSession:
         self._proto = proto
         held = {tensor.name for tensor in proto.graph.initializer}
         self._names = [value.name for value in proto.graph.input if value.name not in held]
-        if self._reference is None:
+        if self._reference is None and not self._calls:
             self._names = [value.name for value in self._session.get_inputs()]
 
     @property
     def runtime(self) -> str:
-        """The library that runs the model: ``onnxruntime``, or ``onnx.reference``."""
-        return "onnxruntime" if self._reference is None else "onnx.reference"
+        """The libraries that run the model: ``onnxruntime``, ``onnx.reference``, ``torch``."""
+        if self._reference is not None:
+            return "onnx.reference"
+        return "onnxruntime and torch" if self._calls else "onnxruntime"
 
     def run(
         self, inputs: Mapping[str, Array], replaced: Mapping[str, Array] | None = None

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..errors import error
@@ -13,6 +14,7 @@ from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from . import trace
 from .conversion import UnfitError, converted
 from .held_tensor import Source
+from .held_tensor import on_host as host_copy
 from .tensors import to_tensor
 
 
@@ -67,6 +69,31 @@ class TensorProxy:
             except UnfitError as problem:
                 wanted = f"{dtype_name(self.dtype)} {tuple(self.shape)}"
                 raise error("P0609", problem=f"the value {problem}", wanted=wanted) from problem
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return a copy for numpy."""
+        return np.array(self.source.values(), dtype)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """Return a copy for torch.as_tensor and other libraries."""
+        return self.cpu().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        """Return the device of the copy."""
+        return self.cpu().__dlpack_device__()
+
+    def __copy__(self) -> TensorProxy:
+        """Return a proxy of the same tensor."""
+        return TensorProxy(self.source)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TensorProxy:
+        """Return a proxy of a copy on the host."""
+        return TensorProxy(host_copy(self.source.type, np.array(self.source.values())))
+
+    def __reduce__(self) -> Any:
+        """Raise P0703: memory of a device cannot be written into a file."""
+        remedy = "keep the tensor that its cpu() returns"
+        raise error("P0703", name="pickle", reason="a TensorProxy is on a device", remedy=remedy)
 
     def __repr__(self) -> str:
         return f"TensorProxy(shape={tuple(self.shape)}, dtype={self.dtype})"

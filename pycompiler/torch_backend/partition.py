@@ -19,12 +19,15 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from ..errors import HostFallbackWarning, InternalError, PycompilerError
 from ..frontend.export import export
+from ..frontend.host_calls import no_host_calls
+from ..frontend.memory import read_owners
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.dtypes import device_dtype
 from ..layers.operators import LAYERS
 from ..warn import folded_warnings
-from .piece import Piece, Value, sample_of, size_of
+from .piece import Piece, Value, sample_of
 from .settings import Settings
+from .views import size_of
 
 _PREFIX = "on_device_"
 _ATEN = torch.ops.aten
@@ -66,7 +69,8 @@ def partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
 
 
 def _partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
-    kept: dict[str, str] = {}
+    read = read_owners(graph.graph)
+    kept = {node.name: "its memory is read by strides" for node in read}
     pieces: dict[tuple[str, ...], Piece] = {}
     while True:
         groups = _groups(graph, kept)
@@ -76,7 +80,8 @@ def _partitioned(graph: torch.fx.GraphModule, settings: Settings) -> Parts:
                 continue
             piece = Piece(_alone(graph, names), settings)
             try:
-                piece.prepared([_like(node) for node in piece.placeholders])
+                with no_host_calls():
+                    piece.prepared([_like(node) for node in piece.placeholders])
             except PycompilerError as problem:
                 if isinstance(problem, InternalError):
                     # The result is right without this piece, but the fault is ours, so it is named.
@@ -231,7 +236,8 @@ def _expressible(graph: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
     inner = _alone(graph, tuple(own.name for own in group))
     values = [_like(own) for own in inner.graph.nodes if own.op == "placeholder"]
     try:
-        export(*Piece.traced(inner, values), training=False)
+        with no_host_calls():
+            export(*Piece.traced(inner, values), training=False)
     except PycompilerError:
         return False
     return True

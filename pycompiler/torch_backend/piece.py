@@ -15,6 +15,7 @@ import torch.fx.traceback
 from ..mlsdk.function import CompiledFunction
 from ..report.codegen_dir import REPORT, read_file
 from .settings import Settings
+from .views import Views
 
 #: Tensors, and whole numbers that stand for sizes.
 Value = torch.Tensor | int | float | bool
@@ -34,8 +35,9 @@ class Piece(torch.nn.Module):
 
     def __init__(self, graph: torch.fx.GraphModule, settings: Settings):
         super().__init__()
+        self._views = Views(graph)
         # As an attribute of its own, the graph would be a submodule.
-        self.__dict__["_graph"] = graph
+        self.__dict__["_graph"] = self._views.device_part()
         self._settings, self._number = settings, next(_numbers)
         self._compiled: dict[_Key, _Resident] = {}
         #: One report for each set of shapes.
@@ -43,7 +45,7 @@ class Piece(torch.nn.Module):
 
     @property
     def graph(self) -> torch.fx.GraphModule:
-        """The graph."""
+        """The graph that the device runs."""
         graph: torch.fx.GraphModule = self.__dict__["_graph"]
         return graph
 
@@ -56,7 +58,7 @@ class Piece(torch.nn.Module):
         """Run the graph; it is compiled if these shapes are new. Raises what a compile raises."""
         # Threads share the tensors on the device.
         with self._settings.lock:
-            return self.prepared(values)(values)
+            return self._views.finished(values, self.prepared(values)(values))
 
     def prepared(self, values: Sequence[Value]) -> _Resident:
         """Return the function for values like these."""
@@ -103,20 +105,14 @@ class Piece(torch.nn.Module):
                 training=False,
             )
             self.reports.append(json.loads(read_file(folder, REPORT)))
-        orders = [_order(node) for node in self._results]
-        return _Resident(compiled, orders)
-
-    @property
-    def _results(self) -> Sequence[torch.fx.Node]:
-        results: Any = self.graph.graph.output_node().args[0]
-        return tuple(results)
+        return _Resident(compiled)
 
 
 class _Resident:
     """A compiled function whose inputs stay on the device."""
 
-    def __init__(self, compiled: CompiledFunction, orders: Sequence[Sequence[int] | None]):
-        self._compiled, self._orders = compiled, orders
+    def __init__(self, compiled: CompiledFunction):
+        self._compiled = compiled
         self._inputs = compiled.allocate_input_proxy()
         self._kept: dict[str, torch.Tensor] = {}
 
@@ -125,41 +121,13 @@ class _Resident:
             if isinstance(value, torch.Tensor):
                 self._load(f"x{place}", value.detach())
         found = self._compiled(self._inputs)
-        return tuple(
-            _laid_out(found[f"y{place}"].cpu(), order) for place, order in enumerate(self._orders)
-        )
+        return tuple(found[f"y{place}"].cpu() for place in range(len(found)))
 
     def _load(self, name: str, value: torch.Tensor) -> None:
         kept = self._kept.get(name)
         if kept is None or not _same_bytes(kept, value):
             self._kept[name] = value.clone(memory_format=torch.contiguous_format)
             self._inputs[name].load_from(self._kept[name])
-
-
-def _order(node: torch.fx.Node) -> list[int] | None:
-    """Return the axes of a result from the outermost in memory; None if they are in order.
-
-    Operators of torch that read strides must find those of the trace.
-    """
-    value: Any = node.meta.get("val")
-    strides = [size_of(stride) for stride in value.stride()] if value is not None else []
-    order = sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis))
-    return None if order == list(range(len(order))) else order
-
-
-def size_of(size: Any) -> Any:
-    """Return the number that a symbolic size had in the trace; None if it depends on data.
-
-    Asking the size itself would make torch trace the function anew for each number.
-    """
-    return size.node.hint if isinstance(size, torch.SymInt) else size
-
-
-def _laid_out(tensor: torch.Tensor, order: Sequence[int] | None) -> torch.Tensor:
-    if order is None:
-        return tensor
-    back = sorted(range(len(order)), key=lambda place: order[place])
-    return tensor.permute(*order).contiguous().permute(*back)
 
 
 def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:

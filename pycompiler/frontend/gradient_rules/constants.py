@@ -20,3 +20,8 @@ def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
         return made
     lifted: torch.Tensor = torch.ops.aten.lift_fresh_copy.default(made)
     return lifted
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype of weights and sums of a gradient: halves are computed as singles."""
+    return torch.promote_types(dtype, torch.float32)

@@ -100,7 +100,7 @@ def _batch_norm_backward(
 
 def _threshold_backward(grad: torch.Tensor, x: torch.Tensor, threshold: float) -> torch.Tensor:
     """Return the gradient of ReLU: one comparison and one choice."""
-    return torch.where(x > threshold, grad, 0.0)
+    return torch.where(x > threshold, grad, 0)
 
 
 def _weight_norm(

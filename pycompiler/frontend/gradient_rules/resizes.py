@@ -7,31 +7,36 @@ from typing import Any
 
 import torch
 
-from .constants import constant
+from .constants import constant, wide_dtype
 
 _ATEN = torch.ops.aten
 
 
 def _joined(grad: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return ``grad`` with the matrix of each of the last axes, ``(out, in)``, applied to it."""
-    first = grad.ndim - len(weights)
+    first, found = grad.ndim - len(weights), grad.to(weights[0].dtype)
     for place, matrix in enumerate(weights):
         axis = first + place
-        grad = (grad.movedim(axis, -1) @ matrix).movedim(-1, axis)
-    return grad
+        found = (found.movedim(axis, -1) @ matrix).movedim(-1, axis)
+    return found.to(grad.dtype)
 
 
-def _axis_weights(run: Callable[[torch.Tensor], torch.Tensor], size: int) -> torch.Tensor:
+def _axis_weights(
+    run: Callable[[torch.Tensor], torch.Tensor], size: int, dtype: torch.dtype
+) -> torch.Tensor:
     """Return the matrix ``(out, in)`` of an operator that works along the last axis."""
-    return constant(lambda: run(torch.eye(size)).t().contiguous())
+    wide = wide_dtype(dtype)
+    return constant(lambda: run(torch.eye(size, dtype=wide)).t().contiguous())
 
 
-def _nearest(out: int, size: int, scale: float | None, exact: bool) -> torch.Tensor:
+def _nearest(
+    out: int, size: int, scale: float | None, exact: bool, dtype: torch.dtype
+) -> torch.Tensor:
     def make() -> torch.Tensor:
         step = size / out if scale is None else 1.0 / scale
         places = torch.arange(out, dtype=torch.float32) + (0.5 if exact else 0.0)
         picked = (places * step).floor().to(torch.int64).clamp(max=size - 1)
-        return torch.nn.functional.one_hot(picked, size).to(torch.float32)
+        return torch.nn.functional.one_hot(picked, size).to(wide_dtype(dtype))
 
     return constant(make)
 
@@ -45,7 +50,7 @@ def _nearest_backward(exact: bool) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         scales = scales or (None,) * len(sizes)
         facts = zip(sizes, given[2:], scales, strict=True)
-        return _joined(grad, [_nearest(out, size, scale, exact) for out, size, scale in facts])
+        return _joined(grad, [_nearest(*fact, exact, grad.dtype) for fact in facts])
 
     return rule
 
@@ -72,7 +77,7 @@ def _smooth_backward(operator: Any, axes: int) -> Callable[..., torch.Tensor]:
                 found: torch.Tensor = operator(x, [*front, out, *back], corners, *factors)
                 return found.reshape(size, out)
 
-            return _axis_weights(run, size)
+            return _axis_weights(run, size, grad.dtype)
 
         return _joined(grad, [along(place) for place in range(axes)])
 
@@ -88,7 +93,7 @@ def _adaptive_backward(axes: int) -> Callable[..., torch.Tensor]:
             def run(eye: torch.Tensor, out: int = out) -> torch.Tensor:
                 return torch.nn.functional.adaptive_avg_pool1d(eye[None], out)[0]
 
-            weights.append(_axis_weights(run, size))
+            weights.append(_axis_weights(run, size, grad.dtype))
         return _joined(grad, weights)
 
     return rule

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ...pfvm.windows import APART
-from .constants import constant
+from .constants import constant, wide_dtype
+from .own_pools import made_by_pool
 
 _ATEN = torch.ops.aten
 
@@ -150,6 +151,38 @@ def _spread(part: torch.Tensor, axis: int, stride: int, first: int, size: int) -
     return pad(part, [0, 0] * (part.ndim - axis - 1) + [first, rest])
 
 
+_Fact = tuple[int, int, int, int]  # windows, their distance, that of their elements, elements
+_Hits = list[tuple[tuple[int, ...], torch.Tensor]]
+
+
+def _first_greatest(
+    x: torch.Tensor, facts: Sequence[_Fact], ends: Sequence[tuple[int, int]]
+) -> _Hits:
+    """Return by tap whether its element is the first of the window that is the greatest."""
+    front = x.ndim - len(facts)
+    low = float("-inf") if x.is_floating_point() else torch.iinfo(x.dtype).min
+    flat = [end for pair in reversed(ends) for end in pair]
+    wide = torch.nn.functional.pad(x, flat, value=low)
+    parts = []
+    for tap in product(*(range(taps) for *_, taps in facts)):
+        part = wide
+        for axis, (count, step, gap, _) in enumerate(facts):
+            first = tap[axis] * gap
+            end = first + (count - 1) * step + 1
+            part = _ATEN.slice.Tensor(part, front + axis, first, end, step)
+        parts.append((tap, part))
+    greatest = parts[0][1]
+    for _, part in parts[1:]:
+        greatest = torch.maximum(greatest, part)
+    hits: _Hits = []
+    free: torch.Tensor | None = None
+    for tap, part in parts:
+        equal = part == greatest
+        hits.append((tap, equal if free is None else equal & free))
+        free = ~equal if free is None else free & ~equal
+    return hits
+
+
 def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
     def rule(
         grad: torch.Tensor,
@@ -161,10 +194,18 @@ def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
         ceil_mode: bool,
         indices: torch.Tensor,
     ) -> torch.Tensor:
-        """Give each gradient to the first element of its window that is the greatest."""
+        """Give each gradient to the element that its index names.
+
+        That is the first one that is the greatest, if the indices are those of this pool.
+        """
+        plane = x.shape[-axes:]
         kernel = _every(kernel, axes)
         steps = _every(stride, axes) if stride else kernel
         pads, gaps = _every(padding, axes), _every(dilation, axes)
+        if not made_by_pool(indices, x, (kernel, steps, pads, gaps, ceil_mode)):
+            found = grad.new_zeros(*x.shape[:-axes], prod(plane))
+            found = found.scatter_add(-1, indices.flatten(-axes), grad.flatten(-axes))
+            return found.reshape(x.shape)
         front, given = x.ndim - axes, grad.shape[-axes:]
         facts = list(zip(given, steps, gaps, kernel, strict=True))
         reach = [(count - 1) * step + gap * (taps - 1) + 1 for count, step, gap, taps in facts]
@@ -176,26 +217,9 @@ def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
             (pad, total - size - pad)
             for pad, total, size in zip(pads, sizes, x.shape[front:], strict=True)
         ]
-        flat = [end for pair in reversed(ends) for end in pair]
-        wide = torch.nn.functional.pad(x, flat, value=float("-inf"))
-        parts = []
-        for tap in product(*map(range, kernel)):
-            part = wide
-            for axis, (count, step, gap, _) in enumerate(facts):
-                first = tap[axis] * gap
-                end = first + (count - 1) * step + 1
-                part = _ATEN.slice.Tensor(part, front + axis, first, end, step)
-            parts.append((tap, part))
-        greatest = parts[0][1]
-        for _, part in parts[1:]:
-            greatest = torch.maximum(greatest, part)
         out: torch.Tensor | None = None
-        free: torch.Tensor | None = None
-        for tap, part in parts:
-            equal = part == greatest
-            hit = equal if free is None else equal & free
-            free = ~equal if free is None else free & ~equal
-            placed = torch.where(hit, grad, 0.0)
+        for tap, hit in _first_greatest(x, facts, ends):
+            placed = torch.where(hit, grad, 0)
             for axis, (_, step, gap, _) in enumerate(facts):
                 first, size = tap[axis] * gap, sizes[axis] + step
                 placed = _spread(placed, front + axis, step, first, size)
@@ -232,17 +256,19 @@ def _average_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
                 low, high = (0, size) if not count_include_pad else (-pad, size + pad)
                 length = (first + taps).clamp(max=high) - first.clamp(min=low)
                 counts = counts[..., None] * length
-            return 1.0 / (counts if divisor_override is None else counts * 0 + divisor_override)
+            counts = counts if divisor_override is None else counts * 0 + divisor_override
+            return 1.0 / counts.to(wide)
 
+        wide = wide_dtype(grad.dtype)
         shared = (grad * constant(shares)).reshape(prod(grad.shape[:front]), 1, *given)
-        ones = constant(lambda: torch.ones(1, 1, *kernel))
+        ones = constant(lambda: torch.ones(1, 1, *kernel, dtype=wide))
         none, once = [0] * axes, [1] * axes
         out: torch.Tensor = _ATEN.convolution(shared, ones, None, steps, none, once, True, none, 1)
         for axis, (pad, size) in enumerate(zip(pads, sizes, strict=True)):
             missing = max(0, pad + size - out.shape[2 + axis])
             ends = [0, 0] * (axes - axis - 1) + [0, missing]
             out = torch.nn.functional.pad(out, ends).narrow(2 + axis, pad, size)
-        return out.reshape(x.shape)
+        return out.reshape(x.shape).to(grad.dtype)
 
     return rule
 

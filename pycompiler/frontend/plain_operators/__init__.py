@@ -2,7 +2,7 @@
 
 The table has a function for each. Operators of the table are decomposed before an export. If the
 export fails all the same, the program is decomposed once with torch's table too, so an operator is
-found inside of others, and exported again.
+found inside of others, and exported again. The host calls the operators that are left.
 """
 
 from __future__ import annotations
@@ -13,19 +13,27 @@ from typing import Any
 
 import torch
 
+from ...errors import PycompilerError, place_of
+from ...pfvm.source import own_line
+from ..as_torch import like_torch
 from .complex_numbers import COMPLEX
 from .elementwise import ELEMENTWISE
 from .groups import GROUPS, LIBRARIES
 from .images import IMAGES
 from .matrices import MATRICES
 from .order import ORDER
-from .places import PLACES, joined_empty
+from .places import PLACES, joined_empty, squeezed
+from .replacements import not_expressible
 from .special import SPECIAL
 
 TABLE = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
-PARTIAL = {torch.ops.aten.cat.default: joined_empty} | COMPLEX
+PARTIAL: dict[Any, Any] = {
+    torch.ops.aten.cat.default: joined_empty,
+    torch.ops.aten.squeeze.dims: squeezed,
+    **COMPLEX,
+}
 
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -33,7 +41,7 @@ def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.Ex
     used = {node.target for node in _all_nodes(program) if node.op == "call_function"}
     found = {op: TABLE[op] for op in used & TABLE.keys()}
     found |= {op: LIBRARIES[str(op)] for op in used if str(op) in LIBRARIES}
-    return program.run_decompositions(found) if found else program
+    return program.run_decompositions(like_torch(found)) if found else program
 
 
 def _all_nodes(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Node]:
@@ -43,31 +51,41 @@ def _all_nodes(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Node]
             yield from module.graph.nodes
 
 
-def all_in_plain_operators(
-    program: torch.export.ExportedProgram,
-) -> torch.export.ExportedProgram | None:
-    """Return ``program`` without those inside of others; None if it has none of them."""
-    used = False
+def all_in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Return ``program`` without operators of the table inside of others."""
+    table = {**_torchs_table(), **like_torch({**TABLE, **PARTIAL})}
+    plain: torch.export.ExportedProgram = program.run_decompositions(table)
+    for node in plain.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.returns:
+            plain.graph.erase_node(node)  # it only looks at values
+    return plain
 
-    def counted(function: Any) -> Any:
-        def made_of(*args: Any, **kwargs: Any) -> Any:
-            nonlocal used
-            found = function(*args, **kwargs)
-            used |= found is not NotImplemented
-            return found
 
-        return made_of
+def untranslated(program: torch.export.ExportedProgram) -> dict[Any, PycompilerError]:
+    """Return the operators that torch's exporter does not translate, with the refusal of each."""
+    from torch.onnx._internal.exporter import _dispatching
 
-    table = {**TABLE, **PARTIAL}
-    ours = {op: counted(function) for op, function in table.items()}
-    plain = program.run_decompositions({**_torchs_table(), **ours})
-    return plain if used else None
+    found: dict[Any, PycompilerError] = {}
+    for node in _all_nodes(program):
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        if _dispatching.dispatch(node, _registry())[0] is None:
+            place = place_of(own_line(node.meta.get("stack_trace") or ""))
+            found.setdefault(node.target, not_expressible(str(node.target), place))
+    return found
+
+
+@cache
+def _registry() -> Any:
+    from torch.onnx._internal.exporter import _registration
+
+    return _registration.ONNXRegistry.from_torchlib()
 
 
 @cache
 def _torchs_table() -> dict[Any, Any]:
     """Return the decompositions of torch's exporter: of all operators that it cannot translate."""
-    from torch.onnx._internal.exporter import _decomp, _registration
+    from torch.onnx._internal.exporter import _decomp
 
-    known = _decomp.get_onnx_implemented_overloads(_registration.ONNXRegistry.from_torchlib())
+    known = _decomp.get_onnx_implemented_overloads(_registry())
     return dict(_decomp.create_onnx_friendly_decomposition_table(set(known)))

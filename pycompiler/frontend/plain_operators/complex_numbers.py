@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -25,8 +26,25 @@ def _conjugate(x: torch.Tensor) -> Any:
     return torch.view_as_complex(pairs * sign)
 
 
+def _einsum(
+    equation: str, operands: Sequence[torch.Tensor], *, path: Sequence[int] | None = None
+) -> Any:
+    """Multiply out the real and imaginary parts of all operands."""
+    if not any(x.is_complex() for x in operands):
+        return NotImplemented
+    parts = [(x.real, x.imag) if x.is_complex() else (x,) for x in operands]
+    sums: list[list[torch.Tensor]] = [[], []]
+    for chosen in product(*(range(len(part)) for part in parts)):
+        factors = [part[at] for part, at in zip(parts, chosen, strict=True)]
+        found = torch.einsum(equation, *factors)
+        imaginary = sum(chosen)  # powers of i: 1, i, -1, -i
+        sums[imaginary % 2].append(-found if imaginary % 4 > 1 else found)
+    return torch.complex(*(torch.stack(part).sum(0) for part in sums))
+
+
 #: They leave real numbers to the exporter.
 COMPLEX: dict[Any, Callable[..., Any]] = {
+    _ATEN.einsum.default: _einsum,
     _ATEN.constant_pad_nd.default: _padded,
     _ATEN._conj_physical.default: _conjugate,
     _ATEN.conj_physical.default: _conjugate,

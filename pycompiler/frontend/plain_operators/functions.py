@@ -9,7 +9,6 @@ import torch
 
 from ...errors import error
 from .matrices import least_squares
-from .replacements import not_expressible
 
 
 def cov(
@@ -87,7 +86,7 @@ def lstsq(
 ) -> Any:
     """Return the solution, residuals, rank and singular values, for a matrix of full rank."""
     if driver in ("gelsd", "gelss") and min(A.shape[-2:]):
-        raise not_expressible(f"aten.linalg_lstsq with driver {driver}")
+        return torch.linalg.lstsq(A, B, rcond, driver=driver)
     made: Any = torch.return_types.linalg_lstsq  # type: ignore[attr-defined]
     solution, residuals, rank, values = least_squares(A, B)
     if driver == "gels":

@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "branch on a value": (branches, "P0101"),
     "wrong shapes": (lambda d: {"out": d["x"].reshape(3, 5)}, "P0101"),
     "leaves torch": (lambda d: {"out": torch.from_numpy(d["x"].numpy())}, "P0101"),
-    "no ONNX form": (lambda d: {"out": torch.linalg.svdvals(d["x"].reshape(2, 2))}, "P0138"),
+    "no ONNX form": (lambda d: {"out": torch.multinomial(d["x"], 3)}, "P0138"),
     "dynamic size": (lambda d: {"out": torch.nonzero(d["x"])}, "P0103"),
     "no dict": (lambda d: d["x"], "P0104"),
     "no tensor": (lambda d: {"out": 3}, "P0104"),

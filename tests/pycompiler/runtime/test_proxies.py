@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from compiling import context
@@ -162,7 +165,7 @@ def test_proxies_are_used_as_tensors(tmp_path: Path) -> None:
     assert float(y.sum()) == 66.0
     assert isinstance(y, TensorProxy)
     assert {y: 1}[y] == 1
-    for name in ("add_", "nothing", "__array__"):
+    for name in ("add_", "nothing", "__index__"):
         assert not hasattr(y, name)
     with pytest.raises(PycompilerError) as caught:
         y.item()
@@ -306,3 +309,27 @@ def test_device_memory_is_given_back(tmp_path: Path) -> None:
     third = shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "three")
     assert torch.equal(third({"x": torch.zeros(64)})["y"].cpu(), torch.ones(64))
     assert board._free == before
+
+
+def test_proxies_become_tensors_and_copies(tmp_path: Path) -> None:
+    given = {"x": torch.arange(6.0).reshape(2, 3)}
+    compiled = context().compile(
+        lambda d: {"y": d["x"] * 2, "half": d["x"].bfloat16()}, given, tmp_path / "out"
+    )
+    found = compiled(given)
+    for proxy in found.values():
+        for make in (torch.as_tensor, torch.tensor, torch.asarray):
+            made = make(proxy)
+            assert made.dtype is proxy.dtype
+            assert torch.equal(made, proxy.cpu())
+        copied = copy.deepcopy(proxy)
+        copied.load_from(proxy.cpu() * 0)
+        assert proxy.cpu().any()
+        assert not copied.cpu().any()
+    assert np.array_equal(np.asarray(found["y"]), found["y"].cpu().numpy())
+    for refused in (found["y"], compiled):
+        with pytest.raises(PycompilerError, match="P0703"):
+            pickle.dumps(refused)
+    with pytest.raises(PycompilerError, match=r"P0703.*load_codegen_dir"):
+        copy.deepcopy(compiled)
+    assert torch.equal(copy.copy(compiled)(given)["y"].cpu(), found["y"].cpu())

@@ -1,0 +1,140 @@
+"""Converts a captured program to an ONNX model with torch's exporter."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import onnx
+import onnx.numpy_helper
+import onnx.shape_inference
+import onnx_ir as ir
+import torch
+
+from ..errors import PycompilerError, error, place_of
+from ..pfvm.random import hidden as hidden_random
+from ..pfvm.source import own_line
+from .as_torch import differing
+from .host_calls import host_call, may_be_called
+from .near_constants import lift_near_constants
+from .plain_operators import all_in_plain_operators, in_plain_operators, untranslated
+from .plain_operators.replacements import not_expressible
+from .simpler_calls import with_copied_results
+from .translations import translations
+
+
+def convert(
+    program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the ONNX model, and ``state`` by the names in that model.
+
+    The constants in ``state`` are hidden from torch's optimiser, which would fold them.
+    """
+    optimise = extra.get("optimize", True)
+    extra = {**extra, "optimize": False}
+    try:
+        return _optimised_around(_exported(program, extra), state, optimise)
+    except PycompilerError:
+        raise
+    except Exception as problem:
+        raise _why_not_converted(problem) from problem
+
+
+def _exported(
+    program: torch.export.ExportedProgram, extra: Mapping[str, Any]
+) -> torch.onnx.ONNXProgram:
+    """Export the program, with the results that torch's own trace has.
+
+    Operators that torch cannot translate have forms of our own. The host calls those that have
+    none, and those whose translation has another type than in torch.
+    """
+    own = extra.get("custom_translation_table") or {}
+    extra = {**extra, "custom_translation_table": {**translations(), **own}}
+    program, plain, called = in_plain_operators(program), False, set[Any]()
+    while True:
+        program = with_copied_results(program)
+        try:
+            converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+        except torch.onnx.OnnxExporterError as problem:
+            if not plain:
+                program, plain = all_in_plain_operators(program), True
+                refused = untranslated(program)
+            else:
+                node = _translated(problem)
+                if node is None:
+                    raise
+                refused = {node.target: _why_not_converted(problem)}
+        else:
+            if converted is None:
+                raise error("P0106", reason="torch.onnx.export returned nothing")
+            refused, program = differing(converted), converted.exported_program or program
+            if not refused:
+                return converted
+        for op, refusal in refused.items():
+            if op in called or not may_be_called(op):
+                raise refusal
+        if refused:
+            program = program.run_decompositions({op: host_call(op) for op in refused})
+        called |= refused.keys()
+
+
+def _optimised_around(
+    converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the optimised model; the initializers in ``state`` are inputs for the optimiser."""
+    graph = converted.model.graph
+    given, random_nodes = len(graph.inputs), 0
+    present, hidden, data = _hide(graph, state)
+    if optimise:
+        with hidden_random(converted.model) as random_nodes:
+            near = _hide(graph, lift_near_constants(converted.model))
+            converted.optimize()
+        present, hidden, data = present + near[0], hidden + near[1], data + near[2]
+    model = converted.model_proto
+    if random_nodes:
+        model = onnx.shape_inference.infer_shapes(model)
+    del model.graph.input[given:]
+    names: dict[str, str] = {}
+    for name, value, tensor in zip(present, hidden, data, strict=True):
+        assert tensor is not None
+        assert value.name is not None
+        if name in state:
+            names[value.name] = state[name]  # the optimiser renames values that are outputs too
+        model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
+    return model, names
+
+
+def _hide(
+    graph: ir.Graph, names: Iterable[str]
+) -> tuple[list[str], list[ir.Value], list[ir.TensorProtocol | None]]:
+    """Make initializers inputs; return those present, their values, and the data taken out."""
+    present = [name for name in names if name in graph.initializers]
+    hidden = [graph.initializers.pop(name) for name in present]
+    data = [value.const_value for value in hidden]
+    for value in hidden:
+        value.const_value = None
+    graph.inputs.extend(hidden)
+    return present, hidden, data
+
+
+def _why_not_converted(problem: BaseException) -> PycompilerError:
+    node = _translated(problem)
+    place = None if node is None else place_of(own_line(node.meta.get("stack_trace") or ""))
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+        if type(problem).__name__ == "DispatchError" and node is not None:
+            return not_expressible(str(node.target), place)
+    first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    return error("P0106", place=place, reason=f"{type(problem).__name__}: {first}")
+
+
+def _translated(problem: BaseException | None) -> torch.fx.Node | None:
+    """Find the node that torch was translating, in the frames of ``problem``."""
+    while problem is not None:
+        for frame, _ in traceback.walk_tb(problem.__traceback__):
+            node = frame.f_locals.get("node")
+            if isinstance(node, torch.fx.Node) and node.op == "call_function":
+                return node
+        problem = problem.__cause__
+    return None

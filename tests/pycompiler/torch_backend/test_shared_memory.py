@@ -1,0 +1,115 @@
+"""Strides and shared memory of the results of ``torch.compile``, and ways back given directly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from dynamo import CLOSE, compiled
+
+F = torch.nn.functional
+_ATEN = torch.ops.aten
+
+
+def written(x: torch.Tensor) -> Any:
+    x.add_(1)
+    return x, x.view(-1), x * 2
+
+
+def views(x: torch.Tensor) -> Any:
+    y = x + 1
+    return y, y.view(-1), y[1:], y.mT, *y.split(1, 1), y[:, :1].expand(2, 5, 4)
+
+
+FUNCTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "views of a result": views,
+    "views of an input that is written": written,
+    "views of an input": lambda x: (x * 2, x[1:], x.permute(2, 0, 1)),
+    "a part alone": lambda x: (x * 2)[:, 1:],
+    "windows": lambda x: (lambda y: (y.unfold(2, 2, 1), y))(x * 2),
+    "bits": lambda x: (lambda y: (y.view(torch.int32), y))(x * 2),
+    "one result twice": lambda x: (lambda y: (y, y))(x * 2),
+    "axes in another order": lambda x: (torch.sort(x.mT, 1)[0], F.layer_norm(x.mT, (3,))),
+    "memory by strides": lambda x: torch.as_strided((x[0, :1] + 1).expand(3, 4), (2, 2), (1, 2)),
+    "memory of a kernel": lambda x: torch.as_strided(torch.roll(x.mT, -1, 0), (3, 2), (2, 5), 1),
+    "memory of a diagonal": lambda x: torch.as_strided(torch.diagonal(x[0] + 1), (2,), (5,)),
+}
+
+
+def results(function: Callable[[torch.Tensor], Any], x: torch.Tensor) -> list[torch.Tensor]:
+    found = function(x)
+    return [x, *(found if isinstance(found, tuple) else (found,))]
+
+
+def memories(tensors: list[torch.Tensor]) -> list[int]:
+    """Return the same number for tensors in the same memory."""
+    numbers: dict[int, int] = {}
+    places = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+    return [numbers.setdefault(place, len(numbers)) for place in places]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_memory_is_torchs(name: str) -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    wanted = results(FUNCTIONS[name], x.clone())
+    found = results(compiled(FUNCTIONS[name]), x.clone())
+    assert memories(found) == memories(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.dtype, one.stride()) == (other.dtype, other.stride())
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_sizes_that_change_keep_their_memory() -> None:
+    run = compiled(lambda x: (lambda y: (y, y[1:], y.mT))(x + 1))
+    for rows in (3, 5):
+        first, part, turned = run(torch.zeros(rows, 2))
+        first.fill_(7.0)
+        assert part.tolist() == [[7.0, 7.0]] * (rows - 1)
+        assert turned.shape == (2, rows)
+        assert turned.unique().tolist() == [7.0]
+
+
+PICTURE = torch.arange(60.0).reshape(1, 2, 5, 6).sin()
+POOLED, PLACES = _ATEN.max_pool2d_with_indices(PICTURE, [2, 2])
+_WINDOWS = [2, 2], [2, 2], [0, 0], [1, 1], False
+WAYS_BACK: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "its own indices": (
+        lambda g, x, i: _ATEN.max_pool2d_with_indices_backward(g, x, *_WINDOWS, i),
+        (POOLED.cos(), PICTURE, PLACES),
+    ),
+    "foreign indices": (
+        lambda g, x, i: _ATEN.max_pool2d_with_indices_backward(g, x, *_WINDOWS, i),
+        (POOLED.cos(), PICTURE, PLACES.flip(-1) // 2),
+    ),
+    "threshold of integers": (
+        lambda g, x: _ATEN.threshold_backward(g, x, 0),
+        (torch.tensor([5, -3, 7]), torch.tensor([1, -1, 0])),
+    ),
+    "nearest in doubles": (
+        lambda g: _ATEN.upsample_nearest2d_backward(g, [4, 6], [1, 2, 2, 3]),
+        (PICTURE[:, :, :4].double() / 3,),
+    ),
+    "bilinear in doubles": (
+        lambda g: _ATEN.upsample_bilinear2d_backward(g, [5, 6], [1, 2, 3, 4], False),
+        (PICTURE.double() / 3,),
+    ),
+    "averages in doubles": (
+        lambda g, x: _ATEN.avg_pool2d_backward(g, x, [3, 3], [2, 2], [1, 1], False, False, None),
+        (PICTURE[..., :3, :3].double() / 3, PICTURE.double()),
+    ),
+    "adaptive averages in doubles": (
+        lambda g, x: _ATEN._adaptive_avg_pool2d_backward(g, x),
+        (PICTURE[..., :3, :4].double() / 3, PICTURE.double()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAYS_BACK)
+def test_ways_back(name: str) -> None:
+    function, given = WAYS_BACK[name]
+    wanted, found = function(*given), compiled(function)(*given)
+    assert found.dtype is wanted.dtype
+    close = {"rtol": 1e-11, "atol": 1e-12} if wanted.dtype is torch.float64 else CLOSE
+    torch.testing.assert_close(found, wanted, **close)
