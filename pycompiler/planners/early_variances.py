@@ -17,8 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.products.roles import precision_of
 from ..layers.view import VIEWS
@@ -107,16 +105,19 @@ class _Search:
             return None
         readers = self.readers.get(squares.outputs[0], ())
         values, subtracted = differences.inputs
-        mean = self._node(self._viewed(subtracted), "Mul")
-        first = None if mean is None else self._node(mean.inputs[0], "ReduceSum")
-        if mean is None or first is None or first.inputs[0] != values:
+        shares = self._shares(self._viewed(subtracted))
+        if not shares:
+            return None
+        mean, product = shares[0], shares[len(shares) // 2]
+        first = self._node(shares[-1].inputs[0], "ReduceSum")
+        if first is None or first.inputs[0] != values:
             return None
         if len(readers) != 1 or readers[0].op != "ReduceSum":
             return None
         total = readers[0]
         if dict(total.attributes) != dict(first.attributes) or not self._by_halves(values):
             return None
-        nodes = (self.made[values], first, mean, differences, squares, total)
+        nodes = (self.made[values], first, *shares, differences, squares, total)
         if {(one.side, one.segment) for one in nodes} != {(Side.DEVICE, squares.segment)}:
             return None
         records = self.graph.values
@@ -131,12 +132,23 @@ class _Search:
             return None
         if (1,) * (len(left) - len(under)) + tuple(under) != left:
             return None
-        number = self.data.get(mean.inputs[1])
-        share = np.float32(1 / prod(shape[int(axis)] for axis in axes))
-        if number is None or number.size != 1 or number.item() != share:
+        number = self.data.get(product.inputs[1])
+        share = 1 / prod(shape[int(axis)] for axis in axes)
+        if number is None or number.size != 1 or number.item() != number.dtype.type(share):
             return None
         names = squares.outputs[0], total.outputs[0]
         return _Sums(values, first.outputs[0], mean.outputs[0], total, names)
+
+    def _shares(self, name: str) -> Sequence[MNNode]:
+        """Return the nodes that multiply a sum by a number, the last first: one, or with casts."""
+        if (product := self._node(name, "Mul")) is not None:
+            return (product,)
+        if (narrow := self._node(name, "Cast")) is None:
+            return ()
+        if (product := self._node(narrow.inputs[0], "Mul")) is None:
+            return ()
+        wide = self._node(product.inputs[0], "Cast")
+        return () if wide is None else (narrow, product, wide)
 
     def _by_halves(self, name: str) -> bool:
         """Whether a convolution in half without bias made a value."""
