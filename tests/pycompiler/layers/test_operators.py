@@ -11,23 +11,11 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
-import operator_attention
-import operator_convolutions
-import operator_integers
-import operator_made
-import operator_moving
-import operator_picks
 import operator_pointwise
-import operator_quantized
-import operator_recurrent
-import operator_resizes
-import operator_sequences
-import operator_spectra
-import operator_sums
-import operator_windows
 import pytest
 import torch
 from compiling import LONG, compiled, model_of, random_inputs, run, sampled, with_seeds
+from operator_catalogue import ROWS
 from operator_rows import DTYPES, HOST_ERROR, PRODUCTS, REAL, REALS, Array, Row, Sample, Shape
 
 from pycompiler.graph.dtypes import device_dtype
@@ -37,23 +25,6 @@ from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import COMPOSITES
 from pycompiler.pfvm.session import HostSession
-
-ROWS: tuple[Row, ...] = (
-    *operator_pointwise.ROWS,
-    *operator_moving.ROWS,
-    *operator_sums.ROWS,
-    *operator_integers.ROWS,
-    *operator_picks.ROWS,
-    *operator_windows.ROWS,
-    *operator_convolutions.ROWS,
-    *operator_resizes.ROWS,
-    *operator_sequences.ROWS,
-    *operator_attention.ROWS,
-    *operator_recurrent.ROWS,
-    *operator_quantized.ROWS,
-    *operator_spectra.ROWS,
-    *operator_made.ROWS,
-)
 
 
 def check(row: Row, sample: Sample, mode: str, machine: str) -> None:

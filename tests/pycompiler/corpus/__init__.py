@@ -1,0 +1,1 @@
+"""The corpus: named programs whose text, dumps and cycles are recorded."""
