@@ -152,6 +152,7 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/compiler/simulation.md",
         "docs/debugging.md",
         "docs/host.md",
+        "docs/link.md",
         "docs/mlsdk_values.md",
         "docs/notebooks.md",
         "docs/profiling.md",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from ..cost.moves import move_cost
 from ..layers.fragment import Move
 from ..machine import Target
-from .move_costs import MoveCosts
 
 
 class Clock:
     """Follows a program in issue order; all times are cycles."""
 
-    def __init__(self, costs: MoveCosts, target: Target):
-        self._costs, self._step_cycles = costs, target.cycles
+    def __init__(self, target: Target):
+        self._target = target
         self._stalls = 0
         #: When each memory is free for the next MV.
         self._free: dict[str, int] = {}
@@ -23,11 +23,11 @@ class Clock:
 
     def now(self, steps: int) -> int:
         """Return the cycle in which the step after ``steps`` steps begins."""
-        return self._step_cycles * steps + self._stalls
+        return self._target.cycles * steps + self._stalls
 
     def issue(self, tag: int, move: Move, steps: int) -> tuple[int, int]:
         """Note an MV; return when it starts and when it ends."""
-        cost = self._costs.of(move)
+        cost = move_cost(move, self._target)
         start = max((self._free.get(port, 0) for port in cost.ports), default=0)
         start = max(start, self.now(steps))
         for port in cost.ports:

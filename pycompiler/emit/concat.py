@@ -10,7 +10,6 @@ from .addressed_lines import Ready, Shelf
 from .clock import Clock
 from .early_downloads import Part, bring_forward
 from .hazards import Tracker
-from .move_costs import MoveCosts
 from .text import Addresses
 from .writer import Code, Listing, Writer
 
@@ -29,7 +28,7 @@ def concatenate(
     may be moved before earlier nodes; without it, the order does not change. ``shelf`` keeps the
     lines for other programs of the same nodes.
     """
-    clock = Clock(MoveCosts(addresses, target), target)
+    clock = Clock(target)
     writer = Writer(target, addresses, Tracker(target), clock)
     shelf = shelf or Shelf(addresses, target)
     ready = [shelf.of(fragment) for _, _, fragment in fragments]

@@ -9,10 +9,12 @@ not change, because two lines that access the same word keep their order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..cost.moves import latency, move_cost
 from ..graph.graph import Location
 from ..layers.fragment import Move
 from ..machine import Target
@@ -202,16 +204,9 @@ class _Clock:
         """Let the time of a node go by."""
         self._now += self._target.cycles * node.steps
         if node.moves:
-            words = sum(move.words for move in node.moves)
-            rate = self._target.mv_block * self._target.groups
-            self._now += self._latency + words // rate
+            self._now += latency(self._target) + self._held(node.moves)
         self._stop(node)
         self._issue()
-
-    @property
-    def _latency(self) -> int:
-        # As in the planner's costs: an MV starts after about as many steps as its unit has words.
-        return self._target.mv_unit * self._target.cycles
 
     def _take(self, one: _Waiting) -> _Waiting:
         self._open.remove(one)
@@ -229,9 +224,16 @@ class _Clock:
                 self._start(one)
 
     def _start(self, one: _Waiting) -> None:
-        words = sum(move.words for move in one.part.moves)
-        self._free = max(self._free, self._now) + words // self._target.mv_block
-        self._arrivals[one] = self._free + self._latency
+        self._free = max(self._free, self._now) + self._held(one.part.moves)
+        self._arrivals[one] = self._free + latency(self._target)
+
+    def _held(self, moves: Sequence[Move]) -> int:
+        """Return the cycles for which MVs hold the memory that they use most."""
+        held: Counter[str] = Counter()
+        for move in moves:
+            cost = move_cost(move, self._target)
+            held.update(dict.fromkeys(cost.ports, cost.holds))
+        return max(held.values(), default=0)
 
     def _stop(self, lines: _Lines) -> None:
         """Let MVs begin again whose buffers other lines use."""

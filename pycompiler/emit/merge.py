@@ -55,7 +55,7 @@ def merge(
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
-        Writer(target, addresses, Tracker(target), Clock(made.costs, target), early_waits=True),
+        Writer(target, addresses, Tracker(target), Clock(target), early_waits=True),
     )
     return _written(placed, listing)
 
@@ -81,7 +81,7 @@ def _ways(
     # Nodes may read what others leave in registers, or downloads have an order of their own.
     if len(kept.free) + kinds.count(Kind.DOWNLOAD) >= len(kept.lines):
         made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
-        urgency = None if made is None else Urgency.of(made.lines, made.costs, target)
+        urgency = None if made is None else Urgency.of(made.lines, target)
     if made is None or urgency is None:
         yield replace(kept, free=())
         yield kept
@@ -122,7 +122,7 @@ def _placed(
     units, limit = made.units, made.limit
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
-    timeline = kind(made.costs, target, anywhere)
+    timeline = kind(target, anywhere)
     shifted, others = Shifted(target), OtherWords(target, limit, masks_stay=made.masks_stay)
     blocks = OtherBlocks(target, limit, shifted)
     uses, at = _uses(made, blocks, crowded), Counter[int]()

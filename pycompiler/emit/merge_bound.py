@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..cost.moves import move_cost
 from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Ready
 from .merge import place
-from .move_costs import MoveCosts
 from .timeline import Placed, Timeline
 from .touch_times import Port
 from .units import Prepared
@@ -44,8 +44,8 @@ def bound_of(prepared: Prepared, target: Target) -> Bound:
 class _Unlimited(Timeline):
     """A time line in which all lines fit everywhere, and MVs wait only for those of their node."""
 
-    def __init__(self, costs: MoveCosts, target: Target, anywhere: Iterable[str]):
-        super().__init__(costs, target, anywhere)
+    def __init__(self, target: Target, anywhere: Iterable[str]):
+        super().__init__(target, anywhere)
         #: The memories that MVs hold, by node.
         self._own: dict[int, dict[str, Port]] = {}
 
@@ -72,7 +72,7 @@ def _jobs(
     for one in placed:
         start, line = one.step * target.cycles, one.ready.line
         if isinstance(line, Move):
-            cost = prepared.costs.of(line)
+            cost = move_cost(line, target)
             for name in cost.ports:
                 found[name].append((start, cost.holds))
         else:

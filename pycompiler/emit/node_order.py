@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from ..cost.moves import move_cost
 from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Lines
 from .hazards import Access
-from .move_costs import MoveCosts
 
 #: The memories in which nodes leave words for each other.
 _KEPT = ("lm0", "lm1", "dram")
@@ -36,7 +36,7 @@ class Urgency:
     rest: Sequence[int]
 
     @classmethod
-    def of(cls, nodes: Sequence[Lines], costs: MoveCosts, target: Target) -> Urgency | None:
+    def of(cls, nodes: Sequence[Lines], target: Target) -> Urgency | None:
         """Return it; None if a node touches words of LM or DRAM that only a register knows."""
         before = _before(nodes, target)
         if before is None:
@@ -45,7 +45,7 @@ class Urgency:
         for node, others in enumerate(before):
             for other in others:
                 after[other].append(node)
-        times = [_time(lines, costs, target) for lines in nodes]
+        times = [_time(lines, target) for lines in nodes]
         rest = list(times)
         for node in reversed(range(len(nodes))):
             rest[node] += max((rest[other] for other in after[node]), default=0)
@@ -113,13 +113,13 @@ def _words(access: Access, target: Target) -> Iterator[_Word]:
         yield access.memory, block
 
 
-def _time(lines: Lines, costs: MoveCosts, target: Target) -> int:
+def _time(lines: Lines, target: Target) -> int:
     """Guess the cycles from the first line of a node to its last; MVs of DRAM run ahead."""
     trips: dict[tuple[str, str], int] = {}
     for ready in lines.lines:
         line = ready.line
         if isinstance(line, Move) and "dram" not in (line.source.memory, line.destination.memory):
-            cost = costs.of(line)
+            cost = move_cost(line, target)
             pair = line.source.memory, line.destination.memory
             trips[pair] = max(trips.get(pair, 0), cost.holds + cost.latency)
     return len(lines.lines) * target.cycles + sum(trips.values())

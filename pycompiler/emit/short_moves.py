@@ -12,40 +12,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
+from ..cost.moves import move_cost
 from ..layers.fragment import BlockOperand, Fragment, Line, Move
 from ..machine import Target
-from .move_costs import MoveCosts
 
 #: An MV holds its memories for at most its latency divided by this.
 _PARTS = 8
 
 
-def with_short_moves(
-    fragments: Sequence[Fragment], costs: MoveCosts, target: Target
-) -> list[Fragment]:
+def with_short_moves(fragments: Sequence[Fragment], target: Target) -> list[Fragment]:
     """Return the fragments with short MVs; those that shared their lines still do."""
     made: dict[int, tuple[Line, ...]] = {}
     for fragment in fragments:
         if id(fragment.lines) not in made:
-            made[id(fragment.lines)] = _cut(fragment.lines, costs, target)
+            made[id(fragment.lines)] = _cut(fragment.lines, target)
     return [replace(fragment, lines=made[id(fragment.lines)]) for fragment in fragments]
 
 
-def _cut(lines: tuple[Line, ...], costs: MoveCosts, target: Target) -> tuple[Line, ...]:
+def _cut(lines: tuple[Line, ...], target: Target) -> tuple[Line, ...]:
     out: list[Line] = []
     for line in lines:
-        out += _pieces(line, costs, target) if isinstance(line, Move) else (line,)
+        out += _pieces(line, target) if isinstance(line, Move) else (line,)
     return tuple(out) if len(out) > len(lines) else lines
 
 
-def _pieces(move: Move, costs: MoveCosts, target: Target) -> Iterator[Move]:
+def _pieces(move: Move, target: Target) -> Iterator[Move]:
     """Yield the MVs that together do what ``move`` does."""
     source, goal = move.source, move.destination
     plain = all(one.value is None and one.entries is None for one in (source, goal))
     if not plain or {source.words, goal.words} != {move.words}:
         yield move
         return
-    cost = costs.of(move)
+    cost = move_cost(move, target)
     # Without a latency, MVs end as they release their memories: pieces are as short as they can be.
     count = -(-cost.holds * _PARTS // max(1, cost.latency))
     # A multiple of this many words is whole for every kind of MV.

@@ -17,6 +17,7 @@ from ..layers.fragment import (
     Special,
 )
 from ..machine import WORDS_PER_LONG, Target
+from ..machine_text import block_text, mv_text
 
 Addresses = Mapping[str, int]
 
@@ -100,15 +101,9 @@ def _mask(register: PeOperand | None, target: Target, words: int = WORDS_PER_LON
 
 
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
-    at = ""
     if operand.entries is not None:
         return f"${target.letter_by_table(operand.memory)}{operand.entries[0]}"
-    if operand.l2b is not None:
-        at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
-    elif operand.group is not None:
-        at = f"@{operand.group}"
-    width = target.prefix(operand.memory, operand.wide)
-    return f"${width}{target.letter(operand.memory)}{start}{at}"
+    return block_text(operand.memory, start, operand.group, operand.l2b, target, wide=operand.wide)
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:
@@ -127,8 +122,7 @@ def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str
     """Return the text of one MV line."""
     source = operand_text(move.source, addresses, target)
     destination = operand_text(move.destination, addresses, target)
-    parameters = f"{target.syntax['mv_size']}{move.words}{target.tag(tag)}"
-    return f"{move.mnemonic}/{parameters} {source} {destination}"
+    return f"{mv_text(move.mnemonic, move.words, tag, target)} {source} {destination}"
 
 
 def dram_operand(move: Move) -> BlockOperand | None:

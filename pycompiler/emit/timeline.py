@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from ..cost.moves import move_cost
 from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import SHARED, Ready
 from .hazards import Access
-from .move_costs import MoveCosts
 from .placing import Placing
 from .ports import Op
 from .shifted import MEMORY
@@ -60,9 +60,9 @@ class _Moves:
 class Timeline:
     """Places the lines and the MVs of a program."""
 
-    def __init__(self, costs: MoveCosts, target: Target, anywhere: Iterable[str]):
+    def __init__(self, target: Target, anywhere: Iterable[str]):
         self.placed: list[Placed] = []
-        self._target, self._costs = target, costs
+        self._target = target
         self._placing = Placing(target)
         unit = target.mv_unit
         self._moves = _Moves(TouchTimes(unit), TouchTimes(unit), TouchTimes(unit), TouchTimes(unit))
@@ -171,7 +171,7 @@ class Timeline:
         """Place an MV."""
         assert isinstance(ready.line, Move)
         moves, touched = self._moves, ready.touched
-        cost = self._costs.of(ready.line)
+        cost = move_cost(ready.line, self._target)
         start = self.start_of(ready)
         for name in cost.ports:
             moves.ports[name].hold(start, cost.holds)
@@ -201,7 +201,7 @@ class Timeline:
             step = max(step, moves.lines_read.last(access, more=more) + 1)
             ends = moves.written.last(access, units, more), moves.read.last(access, units, more)
             cycle = max(cycle, *ends)
-        cost = self._costs.of(ready.line)
+        cost = move_cost(ready.line, self._target)
         each = self._target.cycles
         ports = [moves.ports.setdefault(name, Port()) for name in cost.ports]
         start = -(-max(step * each, cycle) // each) * each

@@ -16,7 +16,6 @@ from .download_order import by_first_read, downloads_before
 from .hazards import Access
 from .kept_masks import with_kept_masks
 from .line_shift import Shift
-from .move_costs import MoveCosts
 from .reorder_addresses import ReorderedAddresses
 from .shifted import MEMORY
 from .short_moves import with_short_moves
@@ -62,7 +61,6 @@ class Prepared:
 
     lines: Sequence[Lines]
     units: Sequence[Unit]
-    costs: MoveCosts
     limit: int
     #: gives the units of a node with other words; nodes that keep their words are not in ``free``
     again: Callable[[int, Shift], Sequence[Unit]]
@@ -96,8 +94,7 @@ def prepare(
         alone = fragment.loose or kind in (Kind.DOWNLOAD, Kind.TRANSFER)
         return replace(fragment, packed=True) if alone else fragment
 
-    costs = MoveCosts(addresses, target)
-    short = with_short_moves(fragments, costs, target)
+    short = with_short_moves(fragments, target)
     made = [own(fragment, kind) for fragment, kind in zip(short, kinds, strict=True)]
     # A node that others rely on leaves in registers exactly what its lines say.
     masks_stay = masks_stay and Kind.FIXED not in kinds
@@ -119,7 +116,7 @@ def prepare(
         return found
 
     free = {n for n, kind in enumerate(kinds) if kind not in (Kind.DOWNLOAD, Kind.FIXED)}
-    return Prepared(ready, order, costs, limit, again, free - set(loose), kinds, masks_stay)
+    return Prepared(ready, order, limit, again, free - set(loose), kinds, masks_stay)
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from math import lcm
+from functools import cached_property, lru_cache
+from math import ceil, lcm
 from typing import Literal
 
+from ..cost.moves import rate
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
 from ..machine import LONGS_PER_WIDE, IntArray, Target, TransferMap
@@ -109,6 +110,15 @@ class TransferPlan:
         """
         parts = 1 if self.across else len(self.chunks[0].dram)
         return sum(parts * chunk.l2_words for chunk in self.chunks)
+
+    @cached_property
+    def mv_cycles(self) -> int:
+        """The cycles for which the MVs of a download hold the DRAM of a group."""
+        return sum(
+            ceil(move.words / rate(self.target, move.mnemonic, move.form, **dict(move.parameters)))
+            for chunk in self.chunks
+            for move in self.moves_down(chunk, 0)
+        )
 
     def moves_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from DRAM to L2BM: one if L2Bs hold the same data."""
@@ -255,7 +265,7 @@ def _plan(
 def _slowest(plan: TransferPlan) -> tuple[int, int]:
     """Return the steps of the busiest stage, then the steps of all stages: MV, L2BM and L1BM."""
     target = plan.target
-    mv = plan.mv_words // (target.mv_block * target.cycles)
+    mv = plan.mv_cycles // target.cycles
     l2bm = sum(len(list(plan._pieces(chunk, 0))) for chunk in plan.chunks)
     l1bm = sum(len(list(plan._parts(chunk))) for chunk in plan.chunks)
     return max(mv, l2bm, l1bm), mv + l2bm + l1bm

@@ -7,9 +7,10 @@ from html import escape
 from math import log10
 from typing import Any
 
+from ..cost.moves import chip_dram_rate
 from ..layers.products.roles import PRECISIONS
 from ..machine import Target
-from ..report.bound import peak, words_per_cycle
+from ..report.bound import peak
 
 _WIDE, _HIGH, _EDGE = 880, 460, 70
 _COLOUR = "#4c78a8"
@@ -28,7 +29,7 @@ def roofline(rows: Iterable[Mapping[str, Any]], target: Target, title: str) -> s
         if row.get("multiply_adds") and row["cycles"]
     ]
     peaks = {name: peak(target, name) for name in PRECISIONS}
-    slope = words_per_cycle(target)
+    slope = chip_dram_rate(target)
     xs = [x for x, _, _ in points] + [level / slope for level in peaks.values()]
     ys = [y for _, y, _ in points] + list(peaks.values())
     axes = _Axes((min(xs) / 2, max(xs) * 4), (min(ys) / 2, max(ys) * 2))

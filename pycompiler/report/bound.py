@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, prod
 
 import onnx
 
-from ..emit.move_costs import MoveCosts
+from ..cost.moves import chip_dram_rate
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
-from ..layers.fragment import BlockOperand, Move
 from ..layers.products.roles import DOUBLE, precision
 from ..machine import Target
 from ..pfvm.prepare import prepare, static_types
@@ -58,19 +56,6 @@ def peak(target: Target, name: str) -> int:
     return mabs * kind.rows * kind.block // len(kind.suffixes)
 
 
-@lru_cache(maxsize=16)
-def words_per_cycle(target: Target) -> int:
-    """Return the long words that all DRAMs together read or write in one cycle.
-
-    The cycle model is asked how long an MV that fills an L2BM holds the DRAM of its group.
-    """
-    words = target.words("l2bm") // target.mv_unit * target.mv_unit
-    source = BlockOperand("dram", 0, words, _MEASURED)
-    move = Move("mvp", words, source, BlockOperand("l2bm", 0, words, l2b=0))
-    held = MoveCosts({_MEASURED: 0}, target).of(move).holds
-    return ceil(words / held) * target.groups
-
-
 def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]) -> Bound:
     """Return the bound of a model with static shapes and without bodies (see :func:`bodies`).
 
@@ -85,7 +70,7 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
     mau = (adds - doubles) / fastest + doubles / peak(target, DOUBLE)
-    return Bound(adds, words, ceil(mau), ceil(words / words_per_cycle(target)))
+    return Bound(adds, words, ceil(mau), ceil(words / chip_dram_rate(target)))
 
 
 def bodies(model: onnx.ModelProto) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cost.moves import latency_steps
 from ..graph.graph import MNGraph
 from ..layers.base import layout_of
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -27,7 +28,7 @@ def estimated(task: Task, target: Target) -> Outcome:
         plan = plan_transfer(layout_of(values[task.node.inputs[0]]), target)
         words = plan.mv_words * target.groups
         read, written = (words, 0) if task.node.op == DOWNLOAD else (0, words)
-        steps += target.mv_unit + words // (target.mv_unit * target.cycles)
+        steps += latency_steps(target) + plan.mv_cycles // target.cycles
     words_of = dict.fromkeys(LM, 0)
     for value in task.values:
         if value.location in LM:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import emu2
 
+from ..cost.moves import chip_dram_rate
 from ..errors import error
 from ..machine import Target, load_target
-from ..report.bound import words_per_cycle
 
 #: The longest list of machines that a sweep makes.
 MOST_POINTS = 4096
@@ -57,7 +57,7 @@ VALUES: Mapping[str, Value] = {
     "dram_words": Value(
         "long words that all DRAMs together read or write in a cycle",
         (("timing", "", "mv_throughput"),),
-        words_per_cycle,
+        chip_dram_rate,
         per_group=True,
     ),
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
+from pycompiler.cost.moves import broadcast_rate, latency_steps, pdm_rate
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
 from pycompiler.layers.switch.l1b_passes import _blocks
@@ -240,23 +243,30 @@ def l2b_cost(found: Moves, target: Target) -> int:
     rows_of = list(zip(*(column.tolist() for column in columns), strict=True))
     units = target.level_range["L2B"]
     takers = Counter(row[1:] for row in rows_of)
-    # Ports of PDMs and L2BMs. Into the PDM of another group words go at half the rate, and so they
-    # do from a PDM to all L2BMs.
-    ports: Counter[tuple[str, int]] = Counter()
+    # The cycles for which a word of each row holds the ports of PDMs and L2BMs.
+    near, far = (1 / pdm_rate(target, far=way) for way in (False, True))
+    all_ = 1 / broadcast_rate(target)
+    ports: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
+
+    def hold(port: str, unit: int, time: Fraction) -> None:
+        ports[port, unit] += time
+
     for unit, _, _ in (row for row, count in takers.items() if count == units):
-        ports += Counter({("pdm", unit // target.l2bs_per_group): 3, ("l2bm", unit): 1})
-        ports += Counter({("l2bm", to): 2 for to in range(units)})
+        hold("pdm", unit // target.l2bs_per_group, near + all_)
+        hold("l2bm", unit, near)
+        for to in range(units):
+            hold("l2bm", to, all_)
     moved = [row[:3] for row in rows_of if takers[row[1:]] < units]
     for home, unit, _ in {(to // target.l2bs_per_group, unit, at) for to, unit, at in moved}:
-        turns = 1 if unit // target.l2bs_per_group == home else 2
-        ports += Counter({("pdm", home): turns, ("l2bm", unit): turns})
+        time = near if unit // target.l2bs_per_group == home else far
+        hold("pdm", home, time)
+        hold("l2bm", unit, time)
     for to, _, _ in moved:
-        ports += Counter({("pdm", to // target.l2bs_per_group): 1, ("l2bm", to): 1})
-    words = max(ports.values()) * row
+        hold("pdm", to // target.l2bs_per_group, near)
+        hold("l2bm", to, near)
     rows = np.unique(found.source_at).size + np.unique(found.result_at).size
-    mvs = -(-words // (target.mv_block * target.cycles))
-    # An MV of any size takes long to begin: about as many steps as the MV unit has long words.
-    return int(2 * target.mv_unit + found.times * (mvs + rows))
+    mvs = ceil(max(ports.values()) * row / target.cycles)
+    return int(2 * latency_steps(target) + found.times * (mvs + rows))
 
 
 def copies_cost(found: Moves, count: int, target: Target) -> int:

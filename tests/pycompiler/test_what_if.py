@@ -21,12 +21,12 @@ from random_models import random_model
 import emu2
 from pycompiler import model_commands
 from pycompiler.cache import cache_key
+from pycompiler.cost.moves import chip_dram_rate
 from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.executors import PROCESSES, THREADS, Workers
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pfvm.session import HostSession
-from pycompiler.report.bound import words_per_cycle
 from pycompiler.sweep.measure import rows
 from pycompiler.sweep.values import VALUES, Axis, description, parse_axis, points
 
@@ -51,7 +51,7 @@ def test_built_in_machines(name: str) -> None:
     """Each differs from the machine that it extends, and takes a program."""
     target = load_target(name)
     base = load_target("mini" if name == "what_if/odd" else "mncore2")
-    facts = [(t.counts, t.spec.memories, words_per_cycle(t)) for t in (target, base)]
+    facts = [(t.counts, t.spec.memories, chip_dram_rate(t)) for t in (target, base)]
     assert facts[0] != facts[1]
     assert target.name == name.rpartition("/")[2]
     assert target.digest != base.digest
@@ -66,7 +66,7 @@ def test_what_the_built_in_machines_are() -> None:
         return load_target(f"what_if/{name}")
 
     assert of("large_lm").words("lm0") == of("large_lm").words("lm1") == 2 * base.words("lm0")
-    assert words_per_cycle(of("wide_dram")) == 4 * words_per_cycle(base)
+    assert chip_dram_rate(of("wide_dram")) == 4 * chip_dram_rate(base)
     assert 2 * of("half_l2b").counts["l2b"] == base.counts["l2b"]
     assert of("wide_l1b").counts["mab"] == 2 * base.counts["mab"]
     odd = of("odd").counts

@@ -24,6 +24,7 @@ mod report;
 mod sink;
 mod spec;
 mod switches;
+mod transfer;
 mod words;
 
 use pyo3::prelude::*;
@@ -63,9 +64,11 @@ mod _core {
     #[pymodule_export]
     use super::report::PyReport;
     #[pymodule_export]
-    use super::spec::{built_in_specs, spec_texts, what_if_specs, PyIndexMap, PySpec};
+    use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]
     use super::switches::{count_move_steps, count_pass_steps, guess_switches, plan_passes};
+    #[pymodule_export]
+    use super::transfer::PyIndexMap;
     #[pymodule_export]
     use super::words::{pack, read_asm, to_text, unpack, write_asm};
 }

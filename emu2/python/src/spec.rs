@@ -1,11 +1,10 @@
-//! `emu2.Spec` and `emu2.IndexMap`.
+//! `emu2.Spec`.
 
-use crate::argument::{integer, Name};
+use crate::argument::Name;
 use crate::error;
-use emu2::error::{Code, Error};
+use crate::transfer::{index_map, mv_rate, PyIndexMap};
 use emu2::report::manual;
-use emu2::spec::{DataWidth, ForwardUnit, MatrixKernel, MauPort, Mnemonic, Place, Spec, Unit, COORDINATES};
-use numpy::{IntoPyArray, PyArray1};
+use emu2::spec::{DataWidth, ForwardUnit, MatrixKernel, MauPort, Mnemonic, Spec, Unit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
@@ -14,19 +13,6 @@ use std::sync::Arc;
 #[pyclass(frozen, name = "Spec", module = "emu2")]
 pub(crate) struct PySpec {
     pub(crate) inner: Arc<Spec>,
-}
-
-/// One evaluated index map: the source and the destination of every moved long word.
-#[pyclass(frozen, name = "IndexMap", module = "emu2", get_all)]
-pub(crate) struct PyIndexMap {
-    /// Each coordinate of the source as an array with one entry per moved long word.
-    source: Py<PyDict>,
-    /// Each coordinate of the destination, in the same form.
-    destination: Py<PyDict>,
-    /// MV: long words of a block; otherwise None.
-    unit: Option<u64>,
-    /// MV: the distances of offsets from block to block, of source and destination; otherwise None.
-    strides: Option<(u64, u64)>,
 }
 
 /// Names of the specs that come with the package.
@@ -323,60 +309,30 @@ impl PySpec {
         form: Name,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyIndexMap> {
-        let fail = |message: String| error::core(py, &Error::new(Code::SpecUnknownName, message));
-        let spec = &self.inner;
-        let transfer = spec.transfers.iter().position(|t| t.name == *mnemonic);
-        let transfer = transfer.ok_or_else(|| fail(format!("no transfer is called `{}`", &*mnemonic)))?;
-        let form = spec.forms[transfer].iter().find(|f| f.name == *form).ok_or_else(|| {
-            let known: Vec<_> = spec.forms[transfer].iter().map(|f| f.name.as_str()).collect();
-            fail(format!("`{}` has no form `{}`; its forms are {}", &*mnemonic, &*form, known.join(", ")))
-        })?;
-        let mut named: Vec<(String, i64)> = Vec::new();
-        if let Some(default) = spec.parameters[transfer].as_ref().and_then(|p| p.default) {
-            named = spec.form_values(transfer, default);
-        }
-        for (key, value) in parameters.iter().flat_map(|d| d.iter()) {
-            let key = key.extract::<Name>()?.0;
-            let value = integer(value.as_borrowed(), &format!("parameter {key} = "), Code::SpecExpression)?;
-            named.retain(|(n, _)| *n != key);
-            named.push((key, value));
-        }
-        let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        let evaluation = |e: emu2::spec::ExprError| {
-            error::core(py, &Error::new(Code::SpecExpression, format!("`{}` form `{}`: {e}", &*mnemonic, form.name)))
-        };
-        let strides = form.unit.map(|_| form.block_strides(&values)).transpose().map_err(evaluation)?;
-        if form.unit.is_some() && !values.iter().any(|(n, _)| *n == "i") {
-            values.push(("i", 0));
-        }
-        let moves = form.evaluate(&values).map_err(evaluation)?;
-        let side = |place: &dyn Fn(&(Place, Place)) -> Place| -> PyResult<Py<PyDict>> {
-            let dict = PyDict::new(py);
-            let places: Vec<Place> = moves.iter().map(place).collect();
-            for name in COORDINATES {
-                let column: Vec<i64> = places.iter().map(|p| coordinate(p, name)).collect();
-                let column: Bound<'_, PyArray1<i64>> = column.into_pyarray(py);
-                dict.set_item(name, column)?;
-            }
-            Ok(dict.unbind())
-        };
-        Ok(PyIndexMap { source: side(&|m| m.0)?, destination: side(&|m| m.1)?, unit: form.unit, strides })
+        index_map(&self.inner, py, &mnemonic, &form, parameters)
+    }
+
+    /// The rate at which an MV holds its memories: so many long words of its size, then in so many cycles, in lowest terms.
+    ///
+    /// The arguments are those of `index_map`. Raises EmulatorError: S0005 also for a form that is not one of an MV, S0007.
+    #[pyo3(signature = (mnemonic, form, **parameters))]
+    fn mv_rate(
+        &self,
+        py: Python<'_>,
+        mnemonic: Name,
+        form: Name,
+        parameters: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(u64, u64)> {
+        mv_rate(&self.inner, py, &mnemonic, &form, parameters)
+    }
+
+    /// The cycles from the time at which an MV releases its memories to its end.
+    #[getter]
+    fn mv_latency(&self) -> u32 {
+        self.inner.timing.mv_latency
     }
 
     fn __repr__(&self) -> String {
         format!("Spec({:?})", self.inner.machine.name)
-    }
-}
-
-fn coordinate(place: &Place, name: &str) -> i64 {
-    match name {
-        "group" => place.group.into(),
-        "l2b" => place.l2b.into(),
-        "l1b" => place.l1b.into(),
-        "mab" => place.mab.into(),
-        "pe" => place.pe.into(),
-        "cycle" => place.cycle.into(),
-        "half" => place.half.into(),
-        _ => place.addr as i64,
     }
 }

@@ -14,7 +14,7 @@ pub use cost::Report;
 pub use dump::dump_lines;
 pub use number::general;
 pub use trace::trace;
-pub use traffic::MemoryWords;
+pub use traffic::{mv_rate, MemoryWords};
 
 use crate::asm::Program;
 use crate::error::Error;

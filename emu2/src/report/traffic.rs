@@ -52,6 +52,25 @@ pub(super) struct Traffic {
     sides: Vec<(u64, u64)>,
 }
 
+/// The rate at which an MV of one form holds its memories, as a fraction in lowest terms: so many long words of its size
+/// in so many cycles. `parameters` are the numbers of its selectors. None if the form is not that of an MV.
+pub fn mv_rate(spec: &Spec, form: FormRef, parameters: Vec<(String, i64)>) -> Option<(u64, u64)> {
+    let unit = spec.forms[form.transfer][form.form].unit?;
+    let sides = traffic(spec, form, parameters).sides;
+    let (load, rate) = sides.into_iter().max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1)))?;
+    let (words, cycles) = (unit * rate, load);
+    let common = gcd(words, cycles);
+    (common > 0).then(|| (words / common, cycles / common))
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
+}
+
 impl Traffic {
     /// Cycles for which `blocks` blocks of an MV hold its ports.
     pub(super) fn cycles(&self, blocks: u64) -> u64 {

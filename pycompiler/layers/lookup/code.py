@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from ...cost.moves import dram_rate
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -64,8 +65,7 @@ def lookup_steps(node: MNNode, graph: MNGraph, target: Target) -> int:
             steps += -(-len(load.asked) * row.blocks // target.cycles) * target.l2bs_per_group
         words = len(batch.goals) * row.words
         steps += sets * -(-words // piece) + len(list(_vectors(batch, row, target)))
-        # An MV moves a block a cycle.
-        steps += sets * words // (target.mv_block * target.cycles)
+        steps += sets * words // (dram_rate(target) * target.cycles)
     return steps + per_step
 
 

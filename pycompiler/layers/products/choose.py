@@ -273,6 +273,5 @@ def _bring(
         steps = plan.transfer_steps
         total += target.cycles * steps
         if name not in hints:
-            # guess: a DRAM gives as many long words a cycle as an MV's block has
-            total += max(0, plan.mv_words // target.mv_block - target.cycles * steps)
+            total += max(0, plan.mv_cycles - target.cycles * steps)
     return total

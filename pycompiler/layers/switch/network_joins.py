@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...cost.moves import broadcast_rate, join_rate, latency_steps
 from ...graph.digits import PrimeDigit, primes
 from ...graph.layout import Level
 from ...machine import Target
@@ -180,6 +181,5 @@ def count_mv_steps(network: Network, words: int, target: Target) -> int:
     """Estimate the steps that MVs take for ``words`` long words of L2BM."""
     if not network.l2bs:
         return 0
-    # guess: an MV takes as many steps to begin as its unit has long words, and a PDM takes and
-    # gives half a block a cycle.
-    return 2 * (target.mv_unit + words // (target.mv_block // 2 * target.cycles))
+    cycles = words / join_rate(target) + words / broadcast_rate(target)
+    return 2 * latency_steps(target) + int(cycles / target.cycles)

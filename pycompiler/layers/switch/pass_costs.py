@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from emu2 import _core
 
+from ...cost.moves import broadcast_rate, latency_steps, pdm_rate
 from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Level
@@ -34,8 +35,10 @@ class Facts(NamedTuple):
     addressed_bits: int
     lm0: int
     cycles: int
-    mv_unit: int
-    mv_block: int
+    mv_latency: int
+    mv_near: int
+    mv_far: int
+    mv_all: int
     l2bs_per_group: int
     row: int
     block: int
@@ -56,8 +59,10 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
         ADDRESSED_BITS,
         target.words("lm0"),
         target.cycles,
-        target.mv_unit,
-        target.mv_block,
+        latency_steps(target),
+        int(pdm_rate(target, far=False)),
+        int(pdm_rate(target, far=True)),
+        int(broadcast_rate(target)),
         target.l2bs_per_group,
         rows.row,
         rows.block,

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
+from ...cost.moves import (
+    broadcast_rate,
+    chip_dram_rate,
+    dram_rate,
+    join_rate,
+    latency_steps,
+    pdm_rate,
+)
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
@@ -89,13 +98,17 @@ def count(found: Shares, target: Target) -> int:
     down = len(found.pieces) * -(-found.mabs // target.cycles) + -(
         -len(found.pieces) // target.cycles
     )
-    # As for other reductions: a PDM takes and gives half a block a cycle, and so does each DRAM.
-    moved = len(pieces) * size // (target.mv_block // 2 * target.cycles)
-    home = moved if found.everywhere else moved // (2 * target.groups)
-    if found.gathered:
-        home = max(home, moved // (2 * found.l2bs))
-    moved //= found.parts
-    return max(lifted, len(pieces)) + down + 2 * target.mv_unit + moved + home
+    words = len(pieces) * size
+    if found.parts > 1:
+        up, home = join_rate(target, "dram"), Fraction(chip_dram_rate(target))
+        if found.gathered:
+            home = min(home, Fraction(dram_rate(target) * found.l2bs))
+    elif found.everywhere:
+        up, home = join_rate(target), broadcast_rate(target)
+    else:
+        up, home = join_rate(target), pdm_rate(target, far=False) * target.groups
+    moved = int((words / up + words / home) / target.cycles)
+    return max(lifted, len(pieces)) + down + 2 * latency_steps(target) + moved
 
 
 def _piece_words(found: Shares, target: Target) -> int:

@@ -9,6 +9,7 @@ from math import prod
 
 import onnx
 
+from ...cost.moves import chip_dram_rate, crossing_cycles
 from ...graph.graph import TensorType
 from ...machine import WORDS_PER_LONG, Target
 from .tiles import Axis, Tiling, tilings
@@ -56,7 +57,7 @@ def chip_of(target: Target) -> Chip:
     row = target.counts["mab"] * target.counts["pe"]
     narrow = target.transfer("l2bm", "up", l1b_number=0).source_words
     crossing = target.cycles * 2 * units["L1B"] * max(1, row // narrow)
-    beyond = target.cycles * units["L2B"] * units["L1B"] * row // target.mv_unit
+    beyond = crossing_cycles(units["L2B"] * units["L1B"] * row, target)
     return Chip(
         (units["MAB"], units["L1B"], units["L2B"]),
         rows_of(target),
@@ -66,7 +67,7 @@ def chip_of(target: Target) -> Chip:
         target.words("lm0"),
         target.words("lm1"),
         (2, crossing, beyond),
-        prod(target.pe_shape) // (target.mv_block * target.groups),
+        prod(target.pe_shape) // chip_dram_rate(target),
     )
 
 

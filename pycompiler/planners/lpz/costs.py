@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cost.moves import latency_steps
 from ...errors import NoSwitchError
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
@@ -99,10 +100,8 @@ class Costs:
             node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
             graph = MNGraph(self.graph.name, self.graph.target, values=laid)
             lines = LAYERS[DOWNLOAD].cost(node, graph, self.target)
-            # As for switches: an MV moves one unit per cycle, and starts after about `unit` steps.
-            plan, unit = plan_transfer(layout, self.target), self.target.mv_unit
-            words = plan.mv_words * self.target.groups
-            moves = unit + words // (unit * self.target.cycles)
+            plan = plan_transfer(layout, self.target)
+            moves = latency_steps(self.target) + plan.mv_cycles // self.target.cycles
             self.known.transfers[key] = lines, moves, max(1, len(plan.chunks))
         return self.known.transfers[key]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...cost.moves import chip_dram_rate
 from ...graph.graph import Location, MNGraph, MNNode, Side
 from ...layers.base import distinct, layout_of
 from ...layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -133,7 +134,7 @@ def problem_of(
         [value in outside for value in range(len(names))],
         [graph.values[name].location is Location.DRAM for name in names],
         [remakable(value) for value in range(len(names))],
-        target.mv_block * target.groups,
+        chip_dram_rate(target),
     )
 
 

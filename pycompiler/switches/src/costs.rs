@@ -287,15 +287,15 @@ fn l2bs(found: &Moves, machine: &Machine) -> i64 {
         return copies(found, machine.count(Level::L2b), machine);
     }
     let rows = found.distinct(|m| m.source_at) + found.distinct(|m| m.result_at);
-    // An MV of any size takes long to begin: about as many steps as the MV unit has long words.
-    let words = busiest(found, machine) * machine.row * machine.count(Level::L1b);
-    2 * machine.mv_unit + found.times * (up(words, machine.mv_block * machine.cycles) + rows)
+    let parts = busiest(found, machine) * machine.row * machine.count(Level::L1b);
+    2 * machine.mv_latency + found.times * (up(parts, machine.parts() * machine.cycles) + rows)
 }
 
-/// Counts the rows that cross the port of the busiest PDM or L2BM. A row that goes to the PDM of another group, or from a PDM to
-/// all L2BMs, counts twice, since that takes twice as long. It goes up once for each group that takes it.
+/// Sums up how long the rows take that cross the port of the busiest PDM or L2BM, for one word of each, in parts of a cycle. A
+/// row goes up once for each group that takes it.
 fn busiest(found: &Moves, machine: &Machine) -> i64 {
     let units = machine.count(Level::L2b);
+    let (near, far, all) = machine.mv_parts();
     let home = |unit: i64| unit / machine.l2bs_per_group;
     let (mut pdms, mut l2bms) = (vec![0; units as usize], vec![0; units as usize]);
     let mut ways: HashSet<(i64, i64, i64)> = HashSet::new();
@@ -305,9 +305,9 @@ fn busiest(found: &Moves, machine: &Machine) -> i64 {
     }
     takers.retain(|_, (count, _)| *count == units);
     for (&(source, _, _), &(_, times)) in &takers {
-        pdms[home(source) as usize] += 3 * times;
-        l2bms[source as usize] += times;
-        l2bms.iter_mut().for_each(|rows| *rows += 2 * times);
+        pdms[home(source) as usize] += (near + all) * times;
+        l2bms[source as usize] += near * times;
+        l2bms.iter_mut().for_each(|rows| *rows += all * times);
     }
     for m in &found.list {
         if takers.contains_key(&(m.source, m.source_at, m.result_at)) {
@@ -315,20 +315,20 @@ fn busiest(found: &Moves, machine: &Machine) -> i64 {
         }
         let to = home(m.result);
         if ways.insert((to, m.source, m.source_at)) {
-            let turns = m.times * if home(m.source) == to { 1 } else { 2 };
+            let turns = m.times * if home(m.source) == to { near } else { far };
             pdms[to as usize] += turns;
             l2bms[m.source as usize] += turns;
         }
-        pdms[to as usize] += m.times;
-        l2bms[m.result as usize] += m.times;
+        pdms[to as usize] += near * m.times;
+        l2bms[m.result as usize] += near * m.times;
     }
     pdms.into_iter().chain(l2bms).max().unwrap_or(0)
 }
 
 /// Steps in which `words` long words go to the PDMs of all groups and from there to L2BMs.
 pub(crate) fn crossing(words: i64, machine: &Machine) -> i64 {
-    // PDMs take words of another group at half the rate at which their own L2BMs get them.
-    3 * words / (machine.mv_unit * machine.cycles)
+    let (near, far, _) = machine.mv_parts();
+    (near + far) * words / (machine.parts() * machine.groups() * machine.cycles)
 }
 
 /// For each turn of a source address, the bits that it leaves in a long word.

@@ -118,7 +118,7 @@ fn least(level: Level, fewer: i64, more: i64, machine: &Machine) -> i64 {
     match level {
         Level::L2b => {
             let moved = fewer * machine.row * machine.count(Level::L1b) * machine.count(Level::L2b);
-            steps + 2 * machine.mv_unit + crossing(moved, machine)
+            steps + 2 * machine.mv_latency + crossing(moved, machine)
         }
         Level::L1b => steps + 2 * fewer * machine.count(Level::L1b),
         _ => steps + up(fewer, machine.cycles) + up(more, machine.cycles),

@@ -42,10 +42,14 @@ pub struct Machine {
     pub lm0: i64,
     /// Long words that one step moves in a PE.
     pub cycles: i64,
-    /// Long words of the unit in which MVs count.
-    pub mv_unit: i64,
-    /// Long words of a block of an MV: what a memory gives or takes in a cycle.
-    pub mv_block: i64,
+    /// Steps from the start of an MV of few words to its end.
+    pub mv_latency: i64,
+    /// Long words a cycle between an L2BM and the PDM of its group.
+    pub mv_near: i64,
+    /// Long words a cycle from an L2BM to the PDM of another group.
+    pub mv_far: i64,
+    /// Long words a cycle from a PDM to all L2BMs.
+    pub mv_all: i64,
     /// L2Bs of a group.
     pub l2bs_per_group: i64,
     /// Long words of a row: one for every PE of an L1B.
@@ -70,8 +74,11 @@ impl Machine {
             self.addressed_bits,
             self.lm0,
             self.cycles,
-            self.mv_unit,
-            self.mv_block,
+            // An MV may take no time to begin.
+            self.mv_latency + 1,
+            self.mv_near,
+            self.mv_far,
+            self.mv_all,
             self.l2bs_per_group,
             self.row,
             self.block,
@@ -86,6 +93,20 @@ impl Machine {
 
     pub(crate) fn count(&self, level: Level) -> i64 {
         self.counts[level as usize]
+    }
+
+    /// How long MVs of a word take, in parts of a cycle: within a group, to another group, from a PDM to all L2BMs.
+    pub(crate) fn mv_parts(&self) -> (i64, i64, i64) {
+        (self.mv_far * self.mv_all, self.mv_near * self.mv_all, self.mv_near * self.mv_far)
+    }
+
+    /// The parts of a cycle in which these times count.
+    pub(crate) fn parts(&self) -> i64 {
+        self.mv_near * self.mv_far * self.mv_all
+    }
+
+    pub(crate) fn groups(&self) -> i64 {
+        self.count(Level::L2b) / self.l2bs_per_group
     }
 }
 

@@ -117,7 +117,7 @@ def test_words_stay_inside_of_their_memories(machine: str) -> None:
     )
     made = prepare([Fragment(lines)] * 2, {}, target, [Kind.OTHER] * 2)
     assert made is not None
-    timeline = Timeline(made.costs, target, ())
+    timeline = Timeline(target, ())
     other = OtherWords(target, 1 << 32)
     assert other.of(made.lines[0], timeline) == ()
     for unit in made.units[:2]:
@@ -140,7 +140,7 @@ def test_urgent_nodes_come_first_and_conflicting_ones_keep_their_order() -> None
         pairs = [tuple(map(int, draw.integers(6, size=2))) for _ in range(12)]
         made = prepare([copy(*pair) for pair in pairs], {}, target, [Kind.OTHER] * len(pairs))
         assert made is not None
-        urgency = Urgency.of(made.lines, made.costs, target)
+        urgency = Urgency.of(made.lines, target)
         assert urgency is not None
         for order in (urgency.order(), urgency.order(0.5)):
             assert sorted(order) == list(range(len(pairs)))
@@ -154,6 +154,6 @@ def test_urgent_nodes_come_first_and_conflicting_ones_keep_their_order() -> None
     chain = [copy(0, 1), copy(2, 3), copy(3, 4), copy(4, 5)]
     made = prepare(chain, {}, target, [Kind.OTHER] * len(chain))
     assert made is not None
-    urgency = Urgency.of(made.lines, made.costs, target)
+    urgency = Urgency.of(made.lines, target)
     assert urgency is not None
     assert urgency.order() == [1, 0, 2, 3]

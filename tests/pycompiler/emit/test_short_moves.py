@@ -11,8 +11,8 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pycompiler.cost.moves import move_cost
 from pycompiler.emit.concat import concatenate
-from pycompiler.emit.move_costs import MoveCosts
 from pycompiler.emit.short_moves import _PARTS, with_short_moves
 from pycompiler.layers.fragment import BlockOperand, Fragment, Move
 from pycompiler.machine import Target, load_target
@@ -35,7 +35,7 @@ def some_move(rng: random.Random, target: Target) -> Move:
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 30), ("mncore2", 6)])
 def test_short_mvs_do_what_the_long_one_does(machine: str, examples: int) -> None:
     target = load_target(machine)
-    costs, cut = MoveCosts({}, target), 0
+    cut = 0
 
     @given(st.integers(0, 2**32 - 1))
     @settings(max_examples=tried(examples))
@@ -44,10 +44,10 @@ def test_short_mvs_do_what_the_long_one_does(machine: str, examples: int) -> Non
         rng = random.Random(seed)
         move = some_move(rng, target)
         whole = Fragment((move,))
-        (short,) = with_short_moves([whole], costs, target)
+        (short,) = with_short_moves([whole], target)
         for piece in short.lines:
             assert isinstance(piece, Move)
-            cost = costs.of(piece)
+            cost = move_cost(piece, target)
             assert cost.holds * _PARTS <= cost.latency or len(short.lines) == 1
         cut += len(short.lines) > 1
         results = []
@@ -75,7 +75,7 @@ def test_mvs_of_dram_stay_and_shared_lines_stay_shared() -> None:
     dram = Move("mvb2", words, BlockOperand("dram", 0, words, "x"), down)
     long = Move("mvb", words, BlockOperand("pdm", 0, words, group=0), down)
     fragments = [Fragment((dram,)), Fragment(lines := (long,)), Fragment(lines)]
-    kept, one, other = with_short_moves(fragments, MoveCosts({"x": 0}, target), target)
+    kept, one, other = with_short_moves(fragments, target)
     assert kept.lines is fragments[0].lines
     assert len(one.lines) > 1
     assert one.lines is other.lines
@@ -89,9 +89,7 @@ def test_a_machine_whose_mvs_have_no_latency(tmp_path: Path) -> None:
     words = 4 * target.mv_unit
     above = BlockOperand("pdm", 0, words, group=0)
     below = BlockOperand("l2bm", 0, words, l2b=0, group=0)
-    (short,) = with_short_moves(
-        [Fragment((Move("mvp", words, above, below),))], MoveCosts({}, target), target
-    )
+    (short,) = with_short_moves([Fragment((Move("mvp", words, above, below),))], target)
     moved = [line.words for line in short.lines if isinstance(line, Move)]
     assert len(moved) == len(short.lines) > 1
     assert sum(moved) == words

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from random_layouts import some_layout
 from typed_model import typed_model
 
+from pycompiler.cost.moves import dram_rate
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import (
     Layout,
@@ -332,7 +333,7 @@ def test_any_hint(machine: str, examples: int) -> None:
         steps = [line for line in lines if isinstance(line, Step)]
         fills = [step for step in steps if step.instructions[0].mnemonic == "l2bmdars"]
         moved = sum(m.words for m in lines if isinstance(m, Move) and not m.destination.l2b)
-        busy = len(steps) - len(fills) + moved // (target.mv_block * target.cycles)
+        busy = len(steps) - len(fills) + moved // (dram_rate(target) * target.cycles)
         fixed = target.cycles * target.l2bs_per_group
         assert lookup_steps(node, graph, target) == busy + fixed
 

@@ -10,10 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pycompiler.cost.moves import chip_dram_rate
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.planners.dtype import product_precisions
-from pycompiler.report.bound import bodies, bound_of, peak, words_per_cycle
+from pycompiler.report.bound import bodies, bound_of, peak
 
 Shape = tuple[int, ...]
 
@@ -75,7 +76,7 @@ def test_rates() -> None:
     assert peak(chip, "half") == 262144
     assert peak(chip, "half") // peak(mini, "half") == 4096 // 32
     assert peak(chip, "single") < peak(chip, "pseudo_single") < peak(chip, "half")
-    assert words_per_cycle(chip) == 64
+    assert chip_dram_rate(chip) == 64
 
 
 def test_words_and_cycles() -> None:

@@ -1,0 +1,31 @@
+"""Plans follow the timing of the machine: a program is the fastest where it was planned for."""
+
+from __future__ import annotations
+
+import pytest
+from compiling import LONG, compiled
+from corpus.programs import FAST_DRAM, NETWORKS, SLOW_MOVES
+
+import emu2
+
+#: `make test` has those that compile quickly.
+NAMES = ("residual_perceptron", "embedding") + (
+    ("perceptron", "cnn", "bottleneck", "pyramid", "gru", "lstm", "four_layers", "encoder")
+    if LONG
+    else ()
+)
+
+
+@pytest.mark.parametrize("machine", [FAST_DRAM, SLOW_MOVES])
+def test_programs_are_fastest_where_they_were_planned_for(machine: str) -> None:
+    """The machines have the memories of `mncore2`, so its programs run on them."""
+    spec, total, foreign = emu2.Spec.load(machine), 0, 0
+    for name in NAMES:
+        mine, other = (
+            emu2.assemble(compiled(NETWORKS[name](), own, float_dtype="mixed")[0].vsm, spec)
+            for own in (machine, "mncore2")
+        )
+        cycles, others = (program.report()["cycles"] for program in (mine, other))
+        assert cycles <= 1.02 * others, name
+        total, foreign = total + cycles, foreign + others
+    assert total < foreign
