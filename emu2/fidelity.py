@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import emu2
 
+from .source_text import lines
+
 #: Evidence from the best to the worst, as the spec names it, and what it means.
 MEANING = {
     "vendor-output": "reproduced against real output",
@@ -55,7 +57,7 @@ def fidelity(program: emu2.Program) -> Fidelity:
     order = list(MEANING)
     counts: Counter[str] = Counter()
     others: Counter[tuple[str, str]] = Counter()
-    for line in emu2.to_text(program).splitlines():
+    for line in lines(emu2.to_text(program)):
         if not line or line.startswith(_DEBUG):
             continue
         worst = REPRODUCED

@@ -16,6 +16,7 @@ import click
 
 import emu2
 from emu2.console import EXIT_USAGE, Output
+from emu2.file_roles import READ, WRITTEN
 
 REPORT = "EMU2_REPORT"
 """The variable with the file where the library writes what ran."""
@@ -35,8 +36,9 @@ def read(path: Path) -> list[Device]:
     """Return the devices of a report, in the order in which they were closed."""
     if not path.exists():
         return []
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [Device(line["process"], line["kernels"], line["order"]) for line in lines]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    found = [json.loads(line) for line in lines if line]
+    return [Device(one["process"], one["kernels"], one["order"]) for one in found]
 
 
 def table(devices: Sequence[Device], clock_mhz: int) -> Iterator[str]:
@@ -73,9 +75,13 @@ def timeline(devices: Sequence[Device], clock_mhz: int) -> dict[str, Any]:
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--json", "json_path", help="Write what ran as JSON: a list of devices.")
-@click.option("--timeline", "timeline_path", help="Write a time line that Perfetto opens.")
-@click.argument("program")
+@click.option(
+    "--json", "json_path", type=WRITTEN, help="Write what ran as JSON: a list of devices."
+)
+@click.option(
+    "--timeline", "timeline_path", type=WRITTEN, help="Write a time line that Perfetto opens."
+)
+@click.argument("program", type=READ)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def trace(
     json_path: str | None,

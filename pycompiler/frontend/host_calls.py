@@ -10,8 +10,12 @@ from typing import Any
 
 import torch
 import torch.onnx.ops
+from torch._subclasses.functional_tensor import (
+    disable_functional_mode,
+    mb_unwrap_functional_tensor,
+)
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ..pfvm.torch_calls import CALL, DOMAIN
 from .torch_dtypes import TORCH_DTYPES, dtype_name
@@ -42,9 +46,10 @@ def may_be_called(op: Any) -> bool:
 
 
 def torchs_own(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return torch's result for fake tensors, without a trace of it."""
+    """Return torch's result for fake tensors, without a trace of it: effects would stay in one."""
     composite = "CompositeImplicitAutograd"
-    with disable_proxy_modes_tracing(), torch.no_grad():
+    args, kwargs = tree_map_only(torch.Tensor, mb_unwrap_functional_tensor, (args, kwargs))
+    with disable_functional_mode(), disable_proxy_modes_tracing(), torch.no_grad():
         if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), composite):
             # A decomposition of a composite operator also stands in for the operator itself.
             return op._op_dk(getattr(torch._C.DispatchKey, composite), *args, **kwargs)

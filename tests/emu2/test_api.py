@@ -43,8 +43,10 @@ def test_a_run_loads_no_tool(tmp_path: Path) -> None:
         "cli",
         "console",
         "errors",
+        "file_roles",
         "lazy_group",
         "sanitizing",
+        "streams",
         "words_cli",
     }
     assert {name.removeprefix("emu2.") for name in done.stdout.split()} == needed

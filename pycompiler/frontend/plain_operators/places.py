@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...errors import error
+from ..host_calls import torchs_own
 
 _ATEN = torch.ops.aten
 
@@ -192,8 +193,12 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """Return the sums, means or maxima of rows. A product with a 0 and 1 matrix sums each bag."""
+    """Return the sums, means or maxima of rows. A product with a 0 and 1 matrix sums each bag.
+
+    The bags of the indices are a result where torch's kernel needs them: not for plain sums.
+    """
     bags = offsets[:-1] if include_last_offset else offsets
+    largest = bags.clone()
     count, place = bags.shape[0], torch.arange(indices.shape[0])
     bag = (place[:, None] >= bags).to(torch.int32).sum(-1) - 1
     within = bag == torch.arange(count)[:, None]
@@ -207,12 +212,18 @@ def _embedding_bag(
     if mode == 2:
         hidden = torch.where(within[..., None], rows, torch.full_like(rows, -torch.inf))
         found = torch.where(size > 0, hidden.amax(1), torch.zeros_like(weight[:1]))
+        largest = indices[hidden.argmax(1)]
     else:
         if per_sample_weights is not None:
             shares = shares * per_sample_weights
         found = shares @ rows
         found = found / size.clamp(min=1) if mode == 1 else found
-    return found, bag.to(indices.dtype), size[:, 0].to(indices.dtype), bags.clone()
+    given = weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights
+    likes = torchs_own(
+        _ATEN.embedding_bag.padding_idx, (*given, include_last_offset, padding_idx), {}
+    )
+    bag, sizes = bag.to(indices.dtype), size[:, 0].to(indices.dtype)
+    return found, bag[: likes[1].shape[0]], sizes, largest
 
 
 def _resize(x: torch.Tensor, size: Sequence[int], **_: Any) -> torch.Tensor:

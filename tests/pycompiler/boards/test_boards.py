@@ -98,6 +98,7 @@ def test_one_rank_trains_like_plain_torch() -> None:
 
 
 def test_missing_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(PycompilerError) as caught:
         Ranks()

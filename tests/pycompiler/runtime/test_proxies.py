@@ -270,13 +270,15 @@ def test_trace(tmp_path: Path) -> None:
     assert (host.count("call"), host.count("mine"), host.count("fetch")) == (2, 1, 1)
     runs = [s for s in slices if s[:2] == ("device", "segment 0")]
     nodes = [s for s in slices if s[0] == "device" and s[1].startswith("Relu")]
-    assert len(runs) == len(nodes) == 2
+    assert len(runs) == 2
     text = (tmp_path / "out" / "report.json").read_text()
     cycles = runs[0][4]["cycles"]
     assert f'"cycles": {cycles},' in text
     assert runs[1][2] == pytest.approx(cycles * 1000 / 750, abs=1)
-    for run, node in zip(runs, nodes, strict=True):
-        assert run[2] <= node[2] < node[3] <= run[3]
+    # The lines of a node may lie among those of others.
+    for run in runs:
+        within = [node for node in nodes if run[2] <= node[2] < node[3] <= run[3]]
+        assert 0 < len(within) == len(nodes) / 2
     with pytest.raises(PycompilerError) as caught, trace_scope(tmp_path / "out"):
         pass
     assert caught.value.code == "P0003"
