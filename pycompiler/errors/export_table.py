@@ -178,12 +178,6 @@ EXPORT_TABLE: dict[str, Kind] = {
         "unpack it to int8, uint8 or float16 before the model",
         {"what": "value", "name": "x", "kind": "int4"},
     ),
-    "P0137": Kind(
-        ExportError,
-        "`{op}` of a {rows}x{columns} matrix takes more than {most} steps",
-        "solve large systems by an iteration, such as conjugate gradients, or on the host",
-        {"op": "linalg.solve", "rows": 256, "columns": 256, "most": 32},
-    ),
     "P0138": Kind(
         ExportError,
         "torch cannot express `{op}` in ONNX, and neither can the compiler",

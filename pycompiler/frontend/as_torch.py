@@ -24,7 +24,6 @@ from .torch_dtypes import TORCH_DTYPES, dtype_name
 
 #: Constants with more elements say nothing about shapes.
 _MOST = 64
-_TOO_LARGE = "P0137"  # a factorization that is written out
 _CONVERTED = torch.ops.prims.convert_element_type.default
 _UNKNOWN_SIZES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
@@ -61,8 +60,6 @@ def _checked(op: Any, made_of: Callable[..., Any], leave: bool) -> Callable[...,
             found = made_of(*args, **kwargs)
         except PycompilerError as problem:  # it has no form for these operands
             problem.place = problem.place or _current_place()
-            if problem.code == _TOO_LARGE:
-                raise
             return _instead(op, args, kwargs, leave, problem)
         if found is NotImplemented:
             return found

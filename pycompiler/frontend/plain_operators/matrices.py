@@ -21,7 +21,8 @@ MOST = 32
 def _checked(op: str, a: torch.Tensor) -> int:
     size = min(a.shape[-2:])
     if size > MOST:
-        raise error("P0137", op=op, rows=a.shape[-2], columns=a.shape[-1], most=MOST)
+        large = f"{op} of more than {MOST} rows"
+        raise error("P0138", op=large, replacement="use an iteration, such as conjugate gradients")
     return size
 
 
@@ -116,7 +117,7 @@ def _lu(a: torch.Tensor, *, pivot: bool = True) -> Any:
 def _lu_unpack(
     found: torch.Tensor, pivots: torch.Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
-    size, rows = min(found.shape[-2:]), found.shape[-2]
+    size, rows = _checked("lu_unpack", found), found.shape[-2]
     order = torch.eye(rows, dtype=found.dtype).expand(*found.shape[:-2], rows, rows)
     order = _t(_swapped_rows(order, pivots, backwards=False)) if unpack_pivots else order
     lower = found[..., :, :size].tril(-1) + torch.eye(rows, size, dtype=found.dtype)
@@ -263,16 +264,15 @@ def _qr(a: torch.Tensor, mode: str = "reduced") -> Any:
 
 def least_squares(a: torch.Tensor, b: torch.Tensor) -> Any:
     """Return the solution of least squares for a matrix of full rank."""
-    _checked("linalg.lstsq", a)
     rows, columns = a.shape[-2:]
     vector = b.ndim == a.ndim - 1
     right = b[..., None] if vector else b
     if rows >= columns:
-        q, r = _qr(a)
-        found = _solved(r, _t(q) @ right, upper=True, unit=False)
+        q, r = torch.linalg.qr(a)
+        found = torch.linalg.solve_triangular(r, _t(q) @ right, upper=True)
     else:
-        q, r = _qr(_t(a))
-        found = q @ _solved(_t(r), right, upper=False, unit=False)
+        q, r = torch.linalg.qr(_t(a))
+        found = q @ torch.linalg.solve_triangular(_t(r), right, upper=False)
     off = a @ found - right
     residuals = (off * off).sum(-2) if rows > columns else a.new_zeros(0)
     rank = torch.full(a.shape[:-2], min(rows, columns), dtype=torch.int64)
@@ -339,12 +339,17 @@ def _lu_factor(a: torch.Tensor, *, pivot: bool = True) -> Any:
     return _lu_factor_ex(a)[:2]
 
 
+def _ldl_factor(a: torch.Tensor, *, hermitian: bool = False) -> Any:
+    return torch.linalg.ldl_factor_ex(a, hermitian=hermitian)[:2]
+
+
 MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
     _ATEN.linalg_lu.default: _lu,
     _ATEN.lu_unpack.default: _lu_unpack,
     _ATEN.linalg_lu_solve.default: _lu_solve,
     _ATEN.linalg_lu_factor.default: _lu_factor,
+    _ATEN.linalg_ldl_factor.default: _ldl_factor,
     _ATEN.logdet.default: _logdet,
     _ATEN.linalg_inv.default: _inv,
     _ATEN.linalg_tensorinv.default: _tensorinv,

@@ -27,6 +27,25 @@ CALLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     ),
 }
 
+#: The same, of a matrix that is too large to be written out step by step.
+LARGE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "aten.linalg_inv.default": lambda x: torch.linalg.inv(x),
+    "aten.linalg_solve.default": lambda x: torch.linalg.solve(x, x[:, :2] + 1),
+    "aten.linalg_lu_factor.default": lambda x: torch.linalg.lu_factor(x).pivots,
+    "aten.linalg_slogdet.default": lambda x: torch.linalg.slogdet(x)[1],
+    "aten.linalg_cholesky.default": lambda x: torch.linalg.cholesky(x),
+    "aten.linalg_qr.default": lambda x: torch.linalg.lstsq(x, x[:, :2] + 1).solution,
+    "aten.linalg_matrix_exp.default": lambda x: torch.linalg.matrix_exp(x / 100),
+    "aten.linalg_ldl_factor_ex.default": lambda x: torch.linalg.ldl_factor(x).LD,
+}
+EDGE = 36
+
+
+def spread(d: Tensors) -> Tensors:
+    """Return the results of the large matrix with the numbers of ``x`` on and near the diagonal."""
+    x = torch.diag(d["x"] + 7) + torch.outer(d["x"], d["x"])
+    return {name: function(x) for name, function in LARGE.items()}
+
 
 def everything(d: Tensors) -> Tensors:
     """Return the result of each."""
@@ -39,16 +58,29 @@ def same(found: object, wanted: torch.Tensor) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_a_stored_app_calls_torch_by_name(tmp_path: Path) -> None:
-    given = {"x": torch.tensor([[5.0, 1, 2], [0, 7, 1], [3, 1, 11]])}
+@pytest.mark.parametrize(
+    ("function", "names", "x"),
+    [
+        (everything, CALLS, torch.tensor([[5.0, 1, 2], [0, 7, 1], [3, 1, 11]])),
+        (spread, LARGE, torch.linspace(-1, 1, EDGE)),
+    ],
+    ids=["no form", "too large"],
+)
+def test_a_stored_app_calls_torch_by_name(
+    tmp_path: Path,
+    function: Callable[[Tensors], Tensors],
+    names: dict[str, object],
+    x: torch.Tensor,
+) -> None:
+    given = {"x": x}
     with pytest.warns(UserWarning, match=r"host.*aten\.") as caught:
-        context().compile(everything, given, tmp_path / "out")
+        context().compile(function, given, tmp_path / "out")
     named = {row["op"] for row in report_of(tmp_path / "out")["host_fallback"]}
-    assert CALLS.keys() <= named
+    assert names.keys() <= named
     assert sum("host" in str(one.message) for one in caught) == 1
     loaded = context().load_codegen_dir(tmp_path / "out")
     given["x"] = given["x"] * 1.25 + 2
-    wanted = everything(given)
+    wanted = function(given)
     for name, result in loaded(given).items():
         same(result.cpu(), wanted[name])
 

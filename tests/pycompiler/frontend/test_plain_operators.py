@@ -298,13 +298,6 @@ def test_an_operator_inside_of_another(tmp_path: Path) -> None:
     compile_and_compare(function, given, tmp_path / "out")
 
 
-def test_large_systems_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PycompilerError, match=r"P0137.*64x64"):
-        context().compile(
-            lambda d: {"x": torch.linalg.inv(d["a"])}, {"a": numbers(64, 64)}, tmp_path / "out"
-        )
-
-
 @pytest.mark.parametrize(
     ("function", "remedy"),
     [

@@ -109,7 +109,6 @@ CAUSES = {
     "P0105": "it writes into an input",
     "P0106": "torch's exporter fails",
     "P0109": "complex numbers of halves, or sparse tensors",
-    "P0137": "a factorization of a large matrix",
     "P0138": "no ONNX form; the diagnostic names a replacement",
     "P0103": "the size of a result depends on values",
     "P0108": "onnx's own checks or passes refuse the model",

@@ -107,3 +107,16 @@ def test_faults_of_the_compiler_are_not_hidden(monkeypatch: pytest.MonkeyPatch) 
         found = compiled(lambda x: torch.relu(x) + 1.0, parts)(x)
     torch.testing.assert_close(found, torch.relu(x) + 1.0)
     assert not parts[0].pieces
+
+
+def test_large_systems_stay_in_torch() -> None:
+    """A solve of more rows than are written out is torch's; what is around it is compiled."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.solve(x @ x.T + 40 * torch.eye(40), x[:, :2] + 1) * 2
+
+    x, seen = torch.linspace(-1, 1, 1600).reshape(40, 40), list[Parts]()
+    torch.testing.assert_close(compiled(function, seen)(x), function(x), **CLOSE)
+    (parts,) = seen
+    assert len(parts.pieces) == 2
+    assert any("of more than" in why for _, why in parts.in_torch)
