@@ -125,6 +125,11 @@ def test_outputs_are_other_files(tmp_path: Path, way: str) -> None:
             *given(command, second, one if way == "name" else other),
             *needed(command, {first, second}, spare),
         ]
+        # Behind a program, options are those of the program.
+        named = [k for k, text in enumerate(arguments) if text.startswith("--")]
+        options = [at for k in named for at in (k, k + 1)]
+        rest = [text for k, text in enumerate(arguments) if k not in options]
+        arguments = [*(arguments[k] for k in options), *rest]
         done = CliRunner().invoke(command, arguments)
         problem = done.exception
         assert isinstance(problem, EmulatorError | PycompilerError), (name, arguments, done.output)

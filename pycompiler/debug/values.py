@@ -61,9 +61,11 @@ class Values:
         if not inside:
             raise _refused(f"`{name}` has the shape {value.shape}, which has no element {index}")
         self._check_there(value)
-        return [
-            self._dram(value, index) if value.location is Location.DRAM else self._lm(value, index)
-        ]
+        return [self.place(value, index)]
+
+    def place(self, value: MNValue, index: tuple[int, ...]) -> str:
+        """Return where an element lies once it is computed. D0001 if that is in a later slice."""
+        return (self._dram if value.location is Location.DRAM else self._lm)(value, index)
 
     def _tensor(self, value: MNValue, parts: list[str]) -> Watched:
         """Return a tensor, or a part of it such as ``[3, :]`` or ``[0:2, 4:]``."""

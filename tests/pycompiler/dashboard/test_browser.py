@@ -19,10 +19,12 @@ from pycompiler.dashboard.collect import find, read_compile
 from pycompiler.dashboard.details import value_facts
 from pycompiler.dashboard.serve import make_server, netron_folder
 from pycompiler.dashboard.site import write_site
+from pycompiler.debug.moments import Moments
 from pycompiler.debug.values import Values
 from pycompiler.graph.graph import Location
 from pycompiler.graph.layout import Level
 from pycompiler.graph.verify import layout_ranges
+from pycompiler.runtime.app_file import app_of
 
 pytest.importorskip("selenium.webdriver", reason="selenium is missing")
 from selenium.common.exceptions import WebDriverException
@@ -192,7 +194,8 @@ def test_the_page_of_a_node_shows_code_slots_and_layouts(
     kept = json.loads((folders / "one" / "simulation_result.json").read_text())
     simulated, outcomes = kept["nodes"], kept["outcomes"]
     letters = {"group": "n", "l2b": "c", "l1b": "b", "mab": "m", "pe": "p"}
-    places = Values(found.graph, found.target, letters)
+    moments = Moments(found.graph, found.target, app_of(folders / "one"), folders / "one")
+    places = Values(found.graph, found.target, letters, moments)
     for operand in operands:
         operand.click()
         value = found.graph.values[operand.text]
@@ -203,9 +206,9 @@ def test_the_page_of_a_node_shows_code_slots_and_layouts(
             shown = json.loads(browser.find(".place").get_attribute("data-place"))
             if value.location is not Location.DRAM:
                 lane = f"f[{shown['word']}]" if found.target else ""
-                wanted = places(f"value {value.name} {element}")
+                wanted = places.place(value, tuple(element))
                 memory = value.location.memory
-                assert wanted == [f"{memory}[{shown['addr']}].{lane} of {shown['unit']}"]
+                assert wanted == f"{memory}[{shown['addr']}].{lane} of {shown['unit']}"
             chosen = browser.all(".units rect[fill='#e8710a']")
             assert len(chosen) == shown["copies"]
     settings = browser.all("#simulated tbody tr")
