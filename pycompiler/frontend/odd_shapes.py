@@ -1,8 +1,8 @@
 """Calls on shapes for which ONNX has no form, in operators that keep their meaning.
 
-ONNX squeezes no axis of several elements, and reduces no axis of a number. Its LSTM has no
-projections. torch's exporter fails at affine grids of one row. The table has whether a call is
-concerned, and what computes it.
+ONNX squeezes no axis of several elements, and reduces or writes along no axis of a number. Its
+LSTM has no projections. torch's exporter fails at affine grids of one row. The table has whether a
+call is concerned, and what computes it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 _ATEN = torch.ops.aten
 _Concerns = Callable[[torch.fx.Node], bool]
@@ -36,20 +37,19 @@ def _squeezed(x: torch.Tensor, axes: int | Sequence[int]) -> Any:
     return x.view([n for axis, n in enumerate(x.shape) if n != 1 or axis not in own])
 
 
-def _is_number(node: torch.fx.Node) -> bool:
+def is_number(node: torch.fx.Node) -> bool:
+    """Whether the first operand has no axis."""
     return not _first(node).ndim
 
 
 def _of_number(op: Any) -> Callable[..., Any]:
-    """Return what reduces the one axis of a list of one number instead of none."""
+    """Return what works along the one axis of lists of one number instead of none."""
 
     def made_of(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         if x.ndim:
             return NotImplemented
-        found = op(x.reshape(1), *args, **kwargs)
-        if isinstance(found, tuple):
-            return tuple(one.reshape(()) for one in found)
-        return found.reshape(())
+        given = tree_map_only(torch.Tensor, lambda one: one.reshape(1), (x, *args))
+        return tree_map_only(torch.Tensor, lambda one: one.reshape(()), op(*given, **kwargs))
 
     return made_of
 
@@ -90,15 +90,16 @@ def _projected(x: torch.Tensor, state: Sequence[torch.Tensor], *args: Any) -> An
 
 
 _SPREADS = (_ATEN.var, _ATEN.std, _ATEN.var_mean, _ATEN.std_mean)
-_REDUCTIONS = [
+_OF_ONE_AXIS = [
     *(_ATEN.any.dim, _ATEN.any.dims, _ATEN.all.dim, _ATEN.all.dims, _ATEN.aminmax.default),
     *(op for spread in _SPREADS for op in (spread.dim, spread.correction)),
-    _ATEN.flip.default,
+    *(_ATEN.flip.default, _ATEN.prod.dim_int, _ATEN.topk.default),
+    *(_ATEN.scatter.src, _ATEN.scatter.value, _ATEN.scatter_add.default),
 ]
 ODD_SHAPES: Mapping[Any, tuple[_Concerns, Callable[..., Any]]] = {
     _ATEN.squeeze.dim: (_wide, _squeezed),
     _ATEN.squeeze.dims: (_wide, _squeezed),
-    **{op: (_is_number, _of_number(op)) for op in _REDUCTIONS},
+    **{op: (is_number, _of_number(op)) for op in _OF_ONE_AXIS},
     _ATEN.affine_grid_generator.default: (_has_one_row, _affine_grid),
     _ATEN.lstm.input: (_projects, _projected),
 }

@@ -17,7 +17,7 @@ from .as_torch import like_torch
 from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
 from .double_forms import DOUBLES, reads_doubles
-from .odd_shapes import ODD_SHAPES
+from .odd_shapes import ODD_SHAPES, is_number
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty, scatter_reduced
 from .plain_operators.replacements import not_expressible
@@ -52,7 +52,7 @@ def _extreme(op: Any) -> _Rule:
         return found.reshape([1] * x.ndim) if keepdim else found
 
     def concerns(node: torch.fx.Node) -> bool:
-        return _single(node) or not _argument(node, 1, "dim", ())
+        return is_number(node) or not _argument(node, 1, "dim", ())
 
     return _Rule(concerns, made_of)
 
@@ -222,23 +222,10 @@ def _logit(x: torch.Tensor, eps: float | None = None) -> Any:
     return torch.log(kept / (1 - kept))
 
 
-def _single(node: torch.fx.Node) -> bool:
-    """Whether an axis of a tensor without axes is reduced, for which ONNX has no number."""
-    x: Any = node.args[0]
-    return not x.meta["val"].ndim
-
-
-def _of_one(op: Any) -> _Rule:
-    def made_of(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return op(x.reshape(1), *args, **kwargs).reshape(()) if not x.ndim else NotImplemented
-
-    return _Rule(_single, made_of)
-
-
 def _of_all(node: torch.fx.Node) -> bool:
     """Whether a norm is of all elements: the exporter gives it the shape of another one."""
     whole = _argument(node, 2, "dim", None) is None and _argument(node, 3, "keepdim", False)
-    return bool(whole or _single(node))
+    return bool(whole or is_number(node))
 
 
 def _vector_norm(
@@ -307,15 +294,6 @@ def _scatter_reduced(*args: Any, **kwargs: Any) -> Any:
     return scatter_reduced(*args, **kwargs)
 
 
-def _top_k(
-    x: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> Any:
-    """Return the greatest of one number; ONNX's operator wants an axis."""
-    if x.ndim:
-        return NotImplemented
-    return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-
-
 _RULES: dict[object, _Rule] = {
     _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
@@ -331,7 +309,6 @@ _RULES: dict[object, _Rule] = {
     _ATEN.einsum.default: _Rule(_with_ellipsis, _einsum),
     _ATEN.index_put.default: _Rule(_by_mask, indexed),
     _ATEN.logit.default: _Rule(_wide_edges, _logit),
-    _ATEN.prod.dim_int: _of_one(_ATEN.prod.dim_int),
     _ATEN.linalg_vector_norm.default: _Rule(_of_all, _vector_norm),
     _ATEN.linalg_norm.default: _Rule(_of_all, _plain_norm),
     _ATEN.native_batch_norm.default: _Rule(_changed_statistics, _batch_norm),
@@ -350,7 +327,6 @@ _RULES: dict[object, _Rule] = {
     ),
     _ATEN.scatter_reduce.two: _Rule(_joins_otherwise, _scatter_reduced),
     **{op: _Rule(rule.concerns, rule) for op, rule in RESIZES.items()},
-    _ATEN.topk.default: _Rule(_single, _top_k),
     **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},
 }
 

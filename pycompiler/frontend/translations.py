@@ -37,6 +37,8 @@ class _Numbers:
     def eval(self, schema: onnx.defs.OpSchema, args: Any, kwargs: Any) -> Any:
         """Record an operator."""
         kind = None
+        if schema.name == "Pow" and isinstance(args[1], float) and args[0].dtype == _DOUBLE:
+            args = [args[0], op.Constant(value=ir.tensor(np.float64(args[1])))]
         if args and isinstance(args[0], (bool, int, float)):
             if schema.name == "Cast":
                 kind = kwargs["to"]

@@ -25,7 +25,7 @@ SMALL, LARGE = RECORDS
 VERSION, RECORDED = read_record(RECORDS[SMALL].read_text())
 _, SAMPLE = read_record(RECORDS[LARGE].read_text())
 #: The counts may grow; a change that makes them smaller loses something.
-LEAST_ON_DEVICE, LEAST_RIGHT = 1160, 1169
+LEAST_ON_DEVICE, LEAST_RIGHT = 1170, 1297
 
 
 def test_page_is_fresh() -> None:

@@ -105,8 +105,9 @@ def _added(
         return None
     moved = index.movedim(axis, -1)
     given = source[tuple(map(slice, index.shape))].movedim(axis, -1)
-    ones = _hits(moved, base.shape[axis]).to(base.dtype)
-    sums, counts = ones * given.unsqueeze(-1), ones
+    hits = _hits(moved, base.shape[axis])
+    # A product with 0 would make NaNs of infinities.
+    sums, counts = torch.where(hits, given.unsqueeze(-1), 0.0), hits.to(base.dtype)
     if moved.shape[-1] == 1:
         sums, counts = sums.squeeze(-2), counts.squeeze(-2)
     else:

@@ -197,6 +197,15 @@ def log1p(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.abs() < 2.0**-24, x, found)  # half of the smallest numbers is 0
 
 
+def _soft_margin_loss(x: torch.Tensor, target: torch.Tensor, reduction: int = 1) -> torch.Tensor:
+    """Return the loss; torch's kernel rounds each step, so that the powers of halves overflow."""
+    power, wide = -x * target, torch.promote_types(x.dtype, torch.float32)
+    each = log1p(torch.exp(power.to(wide)))
+    if x.dtype == torch.float16:
+        each = torch.where(power > math.log(65520), math.inf, each)
+    return (each, each.mean(), each.sum())[reduction].to(x.dtype)
+
+
 def _logaddexp(base: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Return the logarithm of a sum of powers; the larger one is a factor, so nothing overflows."""
     scale = math.log(base)
@@ -268,3 +277,4 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.special_erfinv.default: erfinv,
 }
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
+ELEMENTWISE[_ATEN.soft_margin_loss.default] = _soft_margin_loss

@@ -229,7 +229,7 @@ def _nonzero_static(x: torch.Tensor, *, size: int, fill_value: int = -1) -> torc
     picked = flat & (rank == wanted)
     at, known = (picked * place).sum(-1), picked.to(torch.int32).sum(-1) > 0
     columns = []
-    for axis in reversed(x.shape):
+    for axis in (max(1, size) for size in reversed(x.shape)):
         columns.append(torch.where(known, at % axis, torch.full_like(at, fill_value)))
         at = at // axis
     return torch.stack(columns[::-1], -1) if columns else torch.zeros(size, 0, dtype=torch.int64)

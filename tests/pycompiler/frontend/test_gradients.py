@@ -354,3 +354,21 @@ def test_transforms_of_functions(tmp_path: Path) -> None:
     compiled = context("emu2:mini").compile(run, inputs, tmp_path / "out")
     for key, value in run(inputs).items():
         assert torch.allclose(compiled(inputs)[key].cpu(), value, rtol=1e-5, atol=1e-6), key
+
+
+def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
+    """The way back of a gather, and a sum by index in a step, have no product of 0 and infinity."""
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = d["x"].detach().requires_grad_()
+        picked, summed = x.gather(0, d["i"]), x.scatter_add(0, d["i"], x[:3] * d["by"])
+        (grad,) = torch.autograd.grad(picked, x, d["by"], retain_graph=True)
+        (other,) = torch.autograd.grad(summed.sum(), x)
+        written = torch.scatter(x, 0, d["i"][1:], d["by"][:2]).detach()
+        return {"grad": grad, "summed": summed.detach(), "other": other, "written": written}
+
+    by = torch.tensor([torch.inf, 1, -2])
+    inputs = {"x": torch.tensor([1.5, 2, 3, -4]), "i": torch.tensor([1, 1, 3]), "by": by}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert torch.equal(found[key].cpu(), value), key

@@ -34,6 +34,11 @@ CASES: list[tuple[str, Callable[[torch.Tensor], Any], torch.Tensor]] = [
     ),
     ("any of axes of a whole number", lambda x: x.any((0,), keepdim=True), torch.tensor(3)),
     ("flip of a number", lambda x: x.flip([0]), ONE),
+    ("scatter to a number", lambda x: x.scatter(0, (x > 9).long(), x * 2), ONE),
+    ("scatter of 3 to a number", lambda x: x.scatter(0, (x > 9).long(), 3.0), ONE),
+    ("sum at a number", lambda x: x.scatter_add(0, (x > 9).long(), x * 2), ONE),
+    ("largest of a number", lambda x: x.topk(1), ONE),
+    ("product of a number", lambda x: x.prod(0), ONE),
     *(
         (f"grid {size} {corners}", lambda x, s=size, c=corners: functional.affine_grid(x, s, c), x)
         for corners in (True, False)

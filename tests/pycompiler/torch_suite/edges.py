@@ -77,6 +77,8 @@ def _positive(x: Tensor) -> Tensor:
 #: Functions of a matrix of doubles, with Python numbers that singles do not hold.
 _DOUBLES: dict[str, Callable[[Tensor], Any]] = {
     "mul": lambda x: x * 0.1,
+    "renorm": lambda x: torch.renorm(x, 1.7, 0, 0.3),
+    "dist": lambda x: torch.dist(x, 2 * x, 1.7),
     "add alpha": lambda x: torch.add(x, x, alpha=0.1),
     "sub alpha": lambda x: torch.sub(x, x, alpha=0.1),
     "rsub": lambda x: 0.1 - x,
@@ -160,6 +162,13 @@ _TYPED: dict[str, Callable[..., Any]] = {
 def _types() -> Iterator[Call]:
     for name, one in _DOUBLES.items():
         yield Call(f"{name} of doubles", one, (_numbers(3, 3),))
+    for way, dtype in itertools.product(("none", "mean", "sum"), (torch.float32, *_HALVES)):
+        x, y = (torch.tensor(n, dtype=dtype) for n in ([30.0, -60, 3, 0.2], [-1.0, 1, 1, -1]))
+
+        def margins(x: Tensor, y: Tensor, way: str = way) -> Tensor:
+            return functional.soft_margin_loss(x, y, reduction=way)
+
+        yield Call(f"soft_margin_loss of {dtype}, {way}", margins, (x, y))
     for (name, one), dtype in itertools.product(_LAST.items(), _HALVES):
         yield Call(f"{name} of {dtype}", one, (_numbers(3, 3, dtype=dtype),))
     kinds = (torch.float32, torch.float64)
