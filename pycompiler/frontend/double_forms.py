@@ -15,11 +15,11 @@ _ATEN = torch.ops.aten
 _WRITTEN = (
     *(_ATEN.addcmul.default, _ATEN.addcdiv.default, _ATEN.addmm.default, _ATEN.addmv.default),
     *(_ATEN.addr.default, _ATEN.baddbmm.default, _ATEN.leaky_relu.default, _ATEN.elu.default),
-    *(_ATEN.celu.default, _ATEN.selu.default, _ATEN.fill.Scalar, _ATEN.linalg_vector_norm.default),
+    *(_ATEN.celu.default, _ATEN.selu.default, _ATEN.linalg_vector_norm.default),
     *(_ATEN.native_layer_norm.default, _ATEN.native_group_norm.default),
     *(_ATEN.hardsigmoid.default, _ATEN.hardswish.default, _ATEN.hardshrink.default),
     *(_ATEN.softshrink.default, _ATEN.softplus.default, _ATEN._fused_rms_norm.default),
-    _ATEN._native_batch_norm_legit_no_training.default,
+    *(_ATEN.hardtanh.default, _ATEN.hardtanh_backward.default),
 )
 
 
@@ -83,15 +83,11 @@ def _batch_norm(
     bias: Any,
     mean: Any,
     variance: Any,
-    training: bool,
     momentum: float,
     eps: float,
-    *_: Any,
 ) -> Any:
-    if training:
-        return NotImplemented
     moved = (x - _channels(x, mean)) * _channels(x, torch.rsqrt(variance + eps))
-    return _scaled(moved, weight, bias)
+    return _scaled(moved, weight, bias), x.new_zeros(0), x.new_zeros(0)
 
 
 def _of_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,10 +97,20 @@ def _of_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
     return made_of
 
 
-def reads_doubles(node: torch.fx.Node) -> bool:
-    """Whether the first operand has doubles."""
-    operand: Any = node.args[0]
-    return bool(operand.meta["val"].dtype == torch.float64)
+def doubles_of(program: torch.export.ExportedProgram) -> dict[Any, Callable[..., Any]]:
+    """Return the table if a value of the program has doubles."""
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    return DOUBLES if any(getattr(x, "dtype", None) == torch.float64 for x in values) else {}
+
+
+def either(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a function that tries the second where the first does not concern a call."""
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        found = first(*args, **kwargs)
+        return second(*args, **kwargs) if found is NotImplemented and second else found
+
+    return made_of
 
 
 DOUBLES: dict[Any, Callable[..., Any]] = {
@@ -112,5 +118,6 @@ DOUBLES: dict[Any, Callable[..., Any]] = {
     _ATEN.layer_norm.default: _of_doubles(_layer_norm),
     _ATEN.group_norm.default: _of_doubles(_group_norm),
     _ATEN.instance_norm.default: _of_doubles(_instance_norm),
-    _ATEN.batch_norm.default: _of_doubles(_batch_norm),
+    _ATEN.batch_norm.default: lambda *_: NotImplemented,  # torch makes one of these two of it
+    _ATEN._native_batch_norm_legit_no_training.default: _of_doubles(_batch_norm),
 }

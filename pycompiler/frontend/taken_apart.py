@@ -16,7 +16,7 @@ import torch
 from .as_torch import like_torch
 from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
-from .double_forms import DOUBLES, reads_doubles
+from .double_forms import doubles_of, either
 from .odd_shapes import ODD_SHAPES, is_number
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty, scatter_reduced
@@ -331,25 +331,14 @@ _RULES: dict[object, _Rule] = {
 }
 
 
-def _either(first: Callable[..., Any], second: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a function that tries the second where the first does not concern a call."""
-
-    def made_of(*args: Any, **kwargs: Any) -> Any:
-        found = first(*args, **kwargs)
-        return second(*args, **kwargs) if found is NotImplemented and second else found
-
-    return made_of
-
-
 def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return ``program`` with the calls that the tables concern decomposed."""
-    found: dict[Any, Callable[..., Any]] = {}
-    for node in program.graph.nodes:
-        if node.target in DOUBLES and reads_doubles(node):
-            found |= DOUBLES
+    doubles = doubles_of(program)
+    used = {node.target for node in program.graph.nodes}
+    found = dict(doubles) if used & doubles.keys() else {}
     for node in program.graph.nodes:
         rule = _RULES.get(node.target)
         if rule is not None and rule.concerns(node):
             op = rule.becomes or node.target
-            found[op] = _either(rule.made_of, DOUBLES.get(op))
+            found[op] = either(rule.made_of, doubles.get(op))
     return program.run_decompositions(like_torch(found)) if found else program

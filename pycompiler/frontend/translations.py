@@ -288,6 +288,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     _ATEN.log2.default: _logarithm(2.0),
     _ATEN.log10.default: _logarithm(10.0),
     _ATEN.exp2.default: _exp2,
+    _ATEN.fill.Scalar: lambda x, value: op.Expand(op.Cast(value, to=x.dtype), op.Shape(x)),
 }
 
 

@@ -16,6 +16,7 @@ import torch
 from ...errors import PycompilerError, place_of
 from ...pfvm.source import own_line
 from ..as_torch import like_torch
+from ..double_forms import doubles_of, either
 from .complex_numbers import COMPLEX
 from .elementwise import ELEMENTWISE
 from .groups import GROUPS, LIBRARIES
@@ -53,7 +54,9 @@ def _all_nodes(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Node]
 
 def all_in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return ``program`` without operators of the table inside of others."""
-    table = {**_torchs_table(), **like_torch({**TABLE, **PARTIAL})}
+    table = _torchs_table()
+    doubles = {op: either(rule, table.get(op)) for op, rule in doubles_of(program).items()}
+    table = {**table, **like_torch({**doubles, **TABLE, **PARTIAL})}
     plain: torch.export.ExportedProgram = program.run_decompositions(table)
     for node in plain.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.returns:

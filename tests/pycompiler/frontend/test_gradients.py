@@ -372,3 +372,28 @@ def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
     for key, value in run(inputs).items():
         assert torch.equal(found[key].cpu(), value), key
+
+
+def test_weights_of_doubles(tmp_path: Path) -> None:
+    """Ways back whose weights are computed while they are traced, in doubles."""
+    resize, grid = (
+        functional.interpolate,
+        torch.linspace(-1.2, 1.1, 24).double().reshape(1, 3, 4, 2),
+    )
+    ways: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "bilinear": lambda x: resize(x, (8, 11), mode="bilinear"),
+        "bicubic": lambda x: resize(x, (3, 9), mode="bicubic", align_corners=True),
+        "scale": lambda x: resize(x, scale_factor=(1.3, 2.7), mode="bilinear"),
+        "grid": lambda x: functional.grid_sample(x, grid, align_corners=False),
+        "pool": lambda x: functional.adaptive_avg_pool2d(x, (3, 4)),
+    }
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = d["x"].detach().requires_grad_()
+        outs = {name: way(x) for name, way in ways.items()}
+        return {n: torch.autograd.grad((y * y * y).sum(), x)[0] for n, y in outs.items()}
+
+    inputs = {"x": torch.sin(torch.arange(70.0, dtype=torch.float64)).reshape(1, 2, 5, 7)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        torch.testing.assert_close(found[key].cpu(), value, rtol=1e-12, atol=1e-12, msg=key)

@@ -77,6 +77,10 @@ def _positive(x: Tensor) -> Tensor:
 #: Functions of a matrix of doubles, with Python numbers that singles do not hold.
 _DOUBLES: dict[str, Callable[[Tensor], Any]] = {
     "mul": lambda x: x * 0.1,
+    "batch_norm": lambda x: functional.batch_norm(x, x[0], x[1] ** 2, eps=0.1),
+    "hardtanh": lambda x: functional.hardtanh(x, -0.1, 0.3),
+    "hardtanh_backward": lambda x: torch.ops.aten.hardtanh_backward(x, x, -0.1, 0.3),
+    "hinge_embedding_loss": lambda x: functional.hinge_embedding_loss(x, x.sign(), margin=0.3),
     "renorm": lambda x: torch.renorm(x, 1.7, 0, 0.3),
     "dist": lambda x: torch.dist(x, 2 * x, 1.7),
     "add alpha": lambda x: torch.add(x, x, alpha=0.1),
