@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from merge_bound import Bound, bound_of
 from targets_layers import Row, encoder, with_biases
 from torch import nn
 
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge_bound import Bound, bound_of
 from pycompiler.emit.segments import CONCAT, MERGED, addresses_of, emit_segments, kind_of
 from pycompiler.emit.units import prepare
 from pycompiler.errors import PycompilerError

@@ -40,7 +40,10 @@ Words = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Touch:
-    """One access: the ``words`` of each cycle, and all places with the cycle that accesses them."""
+    """One access: the ``words`` of each cycle, and all places with the cycle that accesses them.
+
+    Of a memory above the PEs, ``words`` are the first word and their number.
+    """
 
     memory: str
     words: Words
@@ -143,16 +146,23 @@ def _mask(register: PeOperand, words: int, addresses: Addresses) -> Touch:
 
 
 def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
-    start = base(operand.value, addresses) + operand.offset
-    first = _number(operand.memory)
-    granules = range(start // _GRANULE, (start + operand.words - 1) // _GRANULE + 1)
-    return Touch(operand.memory, (), tuple((first + g, 0) for g in granules))
+    return _touch_above(
+        operand.memory, base(operand.value, addresses) + operand.offset, operand.words
+    )
 
 
-def moved_touch(touch: Touch, words: int) -> Touch:
-    """Return a touch of a memory above the PEs that lies ``words`` higher, a count of granules."""
-    granules = words // _GRANULE
-    return replace(touch, places=tuple((place + granules, at) for place, at in touch.places))
+def _touch_above(memory: str, start: int, words: int) -> Touch:
+    first = _number(memory)
+    granules = range(start // _GRANULE, (start + words - 1) // _GRANULE + 1)
+    return Touch(memory, (start, words), tuple((first + g, 0) for g in granules))
+
+
+def moved_touch(touch: Touch, more: int) -> Touch:
+    """Return a touch of a memory above the PEs that lies ``more`` long words higher."""
+    start, words = touch.words
+    assert isinstance(start, int)
+    assert isinstance(words, int)
+    return _touch_above(touch.memory, start + more, words)
 
 
 def places_of(access: Access, more: int) -> Iterable[MemoryWord]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +47,18 @@ class DramImage:
         self._groups = target.groups
         self._order = order_of(self.plan, 1 if self._alike else None)
         group, at = np.divmod(self._order.above, self.plan.dram_words)
-        self._above = group * self.dram_words + at
-        lm, word = _places(layout, shape, self._strides())
-        self._take = np.empty(lm.size, np.int64)
         groups = 1 if self._alike else self._groups
-        self._fill = np.full(groups * self.dram_words * self.words_per_long, -1, np.int64)
+        words = groups * self.dram_words * self.words_per_long
+        #: Of numbers of elements and of words. There are some for every element.
+        most = max(words, prod(shape), self._strides()[Level.TIME] * self.slices)
+        self._number = np.dtype(np.int32 if most < 1 << 31 else np.int64)
+        self._above = (group * self.dram_words + at).astype(self._number)
+        self._local = self._order.local.reshape(-1).astype(self._number)
+        lm, word = _places(layout, shape, self._strides(), self._number)
+        self._take = np.empty(lm.size, self._number)
+        self._fill = np.full(words, -1, self._number)
         for first, places in self._copied(layout, lm, word, self._copies(layout, target)):
-            elements = np.arange(first, first + places.shape[1], dtype=np.int64)
+            elements = np.arange(first, first + places.shape[1], dtype=self._number)
             before = self._fill[places]
             self._fill[places] = elements
             if ((before >= 0) & (before != elements) | (self._fill[places] != elements)).any():
@@ -85,10 +92,10 @@ class DramImage:
 
         ``lm`` are indices in the array of LM words.
         """
-        share = self._order.local.size
+        share = self._local.size
         l2b, local = np.divmod(lm, share) if lm.size and lm.max() >= share else (0, lm)
         time, l2b = np.divmod(l2b, len(self._above)) if self.slices > 1 else (0, l2b)
-        found: IntArray = self._above[l2b, self._order.local.reshape(-1)[local]]
+        found: IntArray = self._above[l2b, self._local[local]]
         return found + time * self.plan.dram_words
 
     def _copies(self, layout: Layout, target: Target) -> list[SubAxis]:
@@ -134,6 +141,7 @@ class DramImage:
                 shift = (shift[:, None] + distances * self.words_per_long).reshape(-1)
             else:
                 at = (at[:, None] + digit * strides[copy.level]).reshape(-1)
+        at, shift = at.astype(self._number), shift.astype(self._number)
         size = max(1, _BLOCK // (at.size * shift.size))
         for first in range(0, lm.size, size):
             part = slice(first, first + size)
@@ -216,20 +224,19 @@ def from_bits(
 
 
 def _places(
-    layout: Layout, shape: tuple[int, ...], strides: Mapping[Level, int]
+    layout: Layout, shape: tuple[int, ...], strides: Mapping[Level, int], number: np.dtype[Any]
 ) -> tuple[IntArray, IntArray]:
-    """Return each element's index in the array of LM words, and its word there."""
-    lm = np.zeros(shape, dtype=np.int64)
-    word = np.zeros(shape, dtype=np.int64)
+    """Return each element's index in the array of LM words, and its word there, as ``number``."""
+    lm, word = np.zeros(shape, number), np.zeros(shape, number)
     for axis, size in enumerate(shape):
         index = np.arange(size, dtype=np.int64)
         index = index.reshape([-1 if number == axis else 1 for number in range(len(shape))])
         alone = Layout((layout.axes[axis],))
         for level, coordinate in alone.coordinates(index).items():
             if level is Level.W:
-                word += coordinate
+                word += coordinate.astype(number)
             else:
-                lm += coordinate * strides[level]
+                lm += (coordinate * strides[level]).astype(number)
     return lm.reshape(-1), word.reshape(-1)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...errors import NoSwitchError
 from ...graph.graph import Location
 from ...layers.base import layout_of
@@ -14,6 +16,8 @@ from .sliced_graph import TimeSlices, estimated_steps, excess, steps_along, unit
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 _WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
 _WIDE = 3  # the most cuts of wide values that are tried
+#: In a graph of many times this many nodes, cuts of matrices are first tried in so many of them.
+_PART, _MANY = 96, 4
 
 
 class FasterCuts(Cuts):
@@ -60,7 +64,7 @@ class FasterCuts(Cuts):
                 continue
             tried.append(dict(self.sizes))
             new = {one for one, size in self.sizes.items() if size != before.get(one)}
-            if not self._may_gain(found, new):
+            if not self._may_gain(found, new) or not self._part_gains(before, new):
                 continue
             try:
                 made = self.laid_out(last=True)
@@ -86,6 +90,31 @@ class FasterCuts(Cuts):
         return steps_along(found, self.target, theirs) > _WORTH * estimated_steps(
             found, self.target
         )
+
+    def _part_gains(self, before: Mapping[Axis, int], classes: set[Axis]) -> bool:
+        """Whether the part of a long graph that the cuts touch first becomes faster.
+
+        Blocks of long graphs are alike, so this says what plans of the whole graph would, and takes
+        a part of their time.
+        """
+        nodes = self.plain.nodes
+        if len(nodes) < _MANY * _PART:
+            return True
+        touched = (any(one in classes for one, _ in self.axes.of_node(node)) for node in nodes)
+        first = next(number for number, touches in enumerate(touched) if touches)
+        part = self.plain.part(nodes[first : first + _PART])
+        steps = []
+        for sizes in (before, self.sizes):
+            cuts = FasterCuts(part, self.target, self.lay_out, self.share)
+            for one, size in sizes.items():
+                for axis in (axis for axis in self.members[one] if axis[0] in part.values):
+                    length = size * self.axes.factor(axis)
+                    cuts.sizes[cuts.axes.of(axis)] = length // cuts.axes.factor(axis)
+            try:
+                steps.append(estimated_steps(cuts.laid_out(last=True), self.target))
+            except NoSwitchError:
+                return True
+        return steps[1] < steps[0]
 
     def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
         """Cut the classes of elementwise operators and reductions so that transfers overlap work.

@@ -42,8 +42,8 @@ class SlicedLayouts:
         self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
         #: The facts of the layout planner; None if it could not lay out the whole graph.
         self.facts: LayoutFacts | None = None
-        #: Plans by planner, overrides and types of all values. The search for slices asks for some
-        #: of them several times.
+        #: Plans by planner, overrides and the types of all values. The search for slices asks for
+        #: some of them several times.
         self._plans: dict[object, WithSwitches] = {}
         self._known = Known()
         self._plain: MNGraph | None = None
@@ -85,7 +85,7 @@ class SlicedLayouts:
     ) -> WithSwitches:
         """Return a plan of the layouts of ``graph``, which differs from others only in its cuts."""
         given = tuple((name, tuple(entries.items())) for name, entries in overrides.items())
-        key = planner, given, tuple(value.type for value in graph.values.values())
+        key = planner, given, tuple((name, value.type) for name, value in graph.values.items())
         if key not in self._plans:
             self._plans[key] = plan_layouts(
                 graph, self.target, overrides, planner, self.specs, facts, self._known

@@ -12,6 +12,7 @@ import pytest
 from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merge_bound import bound_of
 from random_lines import Lines, final
 from random_models import random_model
 
@@ -21,7 +22,6 @@ from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.emit.merge import merge
-from pycompiler.emit.merge_bound import bound_of
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
 from pycompiler.emit.segments import emit_segments
 from pycompiler.emit.shifted import Shifted

@@ -13,14 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..cost.moves import move_cost
-from ..layers.fragment import Move
-from ..machine import Target
-from .addressed_lines import Ready
-from .merge import place
-from .timeline import Placed, Timeline
-from .touch_times import Port
-from .units import Prepared
+from pycompiler.cost.moves import move_cost
+from pycompiler.emit.addressed_lines import Ready
+from pycompiler.emit.merge import place
+from pycompiler.emit.timeline import Placed, Timeline
+from pycompiler.emit.touch_times import Port
+from pycompiler.emit.units import Prepared
+from pycompiler.layers.fragment import Move
+from pycompiler.machine import Target
 
 
 @dataclass(frozen=True)
