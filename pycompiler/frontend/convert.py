@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -11,6 +12,7 @@ import onnx.numpy_helper
 import onnx.shape_inference
 import onnx_ir as ir
 import torch
+from onnxscript import rewriter
 
 from ..errors import PycompilerError, error, place_of
 from ..pfvm.random import hidden as hidden_random
@@ -87,7 +89,7 @@ def _optimised_around(
     given, random_nodes = len(graph.inputs), 0
     present, hidden, data = _hide(graph, state)
     if optimise:
-        with hidden_random(converted.model) as random_nodes:
+        with hidden_random(converted.model) as random_nodes, _single_results():
             near = _hide(graph, lift_near_constants(converted.model))
             converted.optimize()
         present, hidden, data = present + near[0], hidden + near[1], data + near[2]
@@ -103,6 +105,19 @@ def _optimised_around(
             names[value.name] = state[name]  # the optimiser renames values that are outputs too
         model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
     return model, names
+
+
+@contextlib.contextmanager
+def _single_results() -> Iterator[None]:
+    """Leave out the optimiser's rewrites of several results: it looks at all pairs of nodes."""
+    known = rewriter._DEFAULT_REWRITE_RULES
+    rewriter._DEFAULT_REWRITE_RULES = tuple(
+        rule for rule in known if rule._target_pattern.has_single_output_node
+    )
+    try:
+        yield
+    finally:
+        rewriter._DEFAULT_REWRITE_RULES = known
 
 
 def _hide(
