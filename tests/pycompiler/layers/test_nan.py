@@ -1,5 +1,5 @@
 """NaNs of inputs and of constants: found, taken for infinities, or left to the host, as the page of
-operators says."""
+operators says. The signs of zeros: kept where numbers are moved or chosen."""
 
 from __future__ import annotations
 
@@ -59,3 +59,29 @@ def test_where_copies_a_nan(mode: str) -> None:
     assert report["host_fallback"] == []
     np.testing.assert_array_equal(run(result, {"x": x})["y"][:5], 2 * x[:5])
     assert np.isnan(run(result, {"x": x})["y"][5:]).all()
+
+
+def test_zeros_that_are_moved_keep_their_signs() -> None:
+    x = np.array([-0.0, 0.0, -1.5, 2.0], np.float32)
+    low, high = np.array(-1, np.float32), np.array(1, np.float32)
+    zero, order = np.array([-0.0, 0, -0.0, -0.0], np.float32), np.array([2, 0, 1, 3])
+    numbers = {"low": low, "high": high, "zero": zero, "order": order}
+    wanted = {
+        "clip": np.clip(x, -1, 1),
+        "max": np.array([-0.0, 0, -0.0, 2], np.float32),
+        "min": np.array([-0.0, 0, -1.5, -0.0], np.float32),
+        "sign": np.copysign(np.sign(x), x),
+        "gather": x[[2, 0, 1, 3]],
+    }
+    nodes = [
+        ("Clip", ["x", "low", "high"], "clip"),
+        ("Max", ["x", "zero"], "max"),
+        ("Min", ["x", "zero"], "min"),
+        ("Sign", ["x"], "sign"),
+        ("Gather", ["x", "order"], "gather"),
+    ]
+    result, report = compiled(typed_model(nodes, {"x": x}, wanted, numbers))
+    assert report["host_fallback"] == []
+    for name, found in run(result, {"x": x}).items():
+        assert np.array_equal(found, wanted[name]), name
+        assert np.array_equal(np.signbit(found), np.signbit(wanted[name])), name
