@@ -47,8 +47,8 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
 * The other dtypes of the compiler (Int8, Byte, Short, UShort, HalfBool, LongBool) have layouts, but
   no element type is stored so.
 * Results below 2^-126 (2^-1022 in `Double`) become 0, and denormals count as 0.
-* The sign of a zero is kept by operators that move or choose numbers: copies, Where, Min, Max, Clip
-  (of two zeros, Min and Max give either) and Sign. torch's `signbit` and `copysign` read it. Where
+* The sign of a zero is kept by operators that move or choose numbers: copies, Where, Clip, Min
+  and Max (of two zeros, Min and Max give either). torch's `signbit` and `copysign` read it. Where
   numbers are computed, it is outside of the contract: Add, Mul, Div, Neg, Sqrt, Floor, Ceil, Round,
   Cast and the functions made of them give most zeros the sign +, also where PyTorch gives -0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
