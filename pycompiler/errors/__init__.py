@@ -72,5 +72,7 @@ def error(code: str, *, place: SourceLocation | None = None, **fields: Any) -> P
 
 
 def internal(problem: BaseException) -> PycompilerError:
-    """Return an unexpected exception as the diagnostic of a bug."""
+    """Return an unexpected exception as the diagnostic of a bug, or of a host without memory."""
+    if isinstance(problem, MemoryError):
+        return error("P0902", reason=str(problem) or "MemoryError")
     return error("P0901", reason=f"{type(problem).__name__}: {problem}")

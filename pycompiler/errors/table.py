@@ -351,11 +351,17 @@ TABLE: dict[str, Kind] = {
     ),
     # P08: partitions, plug-ins, several devices
     **DOORS_TABLE,
-    # P09: our bugs
+    # P09: our bugs, and a host that is too small
     "P0901": Kind(
         InternalError,
         "internal error: {reason}",
         "this is a bug of pycompiler; please report it. PYCOMPILER_TRACEBACK=1 shows where",
         {"reason": "KeyError: 'x'"},
+    ),
+    "P0902": Kind(
+        RunError,
+        "this process may not use as much memory as it needs: {reason}",
+        "give it more memory, or compile a smaller model or picture",
+        {"reason": "MemoryError"},
     ),
 }

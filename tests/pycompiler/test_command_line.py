@@ -285,6 +285,15 @@ def test_our_bugs_exit_with_3(command: Command, monkeypatch: pytest.MonkeyPatch)
     assert "Traceback" in command.err
 
 
+def test_a_host_without_memory_is_no_bug(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        np.zeros(1 << 50)
+
+    monkeypatch.setattr("pycompiler.build.compile_cheapest", broken)
+    assert command("compile", "model.onnx", "-o", "out") == 1
+    assert command.err.startswith("error[P0902]: this process may not use as much memory")
+
+
 def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     modes = ("float", "mixed") if LONG else ("mixed",)
     monkeypatch.setattr(demo, "BOUNDS", modes)
