@@ -79,7 +79,7 @@ def cli() -> None:
     "--fidelity",
     "show_fidelity",
     is_flag=True,
-    help="Say on stderr how the executed instructions are known.",
+    help="Say on stderr, and in the JSON of --report, how the executed instructions are known.",
 )
 @memory_options
 @strict_option
@@ -123,17 +123,20 @@ def run(
         show_findings(report, form)
         found += show_undefined(machine, files.saved, form)
     files.save(machine)
-    if report_path is not None:
-        with Output(report_path, sys.stdout) as sink:
-            sink.write(json.dumps(report.counters, indent=2) + "\n")
-    if trace_path is not None:
-        with Output(trace_path, sys.stdout) as sink:
-            program.trace(sink)
+    counters: dict[str, object] = {**report.counters}
     if show_fidelity:
         from emu2.fidelity import fidelity
 
-        for row in fidelity(program).rows():
+        known = fidelity(program)
+        counters["fidelity"] = known.counted()
+        for row in known.rows():
             click.echo(row, err=True)
+    if report_path is not None:
+        with Output(report_path, sys.stdout) as sink:
+            sink.write(json.dumps(counters, indent=2) + "\n")
+    if trace_path is not None:
+        with Output(trace_path, sys.stdout) as sink:
+            program.trace(sink)
     if sanitize and not is_clean(program, found):
         sys.exit(EXIT_FILE)
 

@@ -34,6 +34,10 @@ class Fidelity:
     others: Counter[tuple[str, str]]
     """Statements with the evidence of their weakest instruction, and how often they run."""
 
+    def counted(self) -> dict[str, int]:
+        """Return how many executed instructions have each evidence, the best first."""
+        return {evidence: self.counts[evidence] for evidence in MEANING}
+
     def rows(self) -> Iterator[str]:
         """Yield the lines of the report."""
         total = sum(self.counts.values())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SPEC_HELP = "Machine of the fixtures and of programs: a built-in spec, or a path."
 _FILES_HELP = "Names of programs to collect, such as test_*.vsm. None by default."
 _FOLDER_HELP = "Folder of stored steps, cycles and DRAM words, beside the test."
+_FIDELITY_HELP = "Say how the instructions that the collected programs execute are known."
 _BLESS_HELP = "Store the steps, cycles and DRAM words of this run as the expected ones."
 
 
@@ -32,13 +33,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("emu2_spec", _SPEC_HELP, default="mncore2")
     parser.addini("emu2_vsm_files", _FILES_HELP, type="args", default=[])
     parser.addini("emu2_cycles_folder", _FOLDER_HELP, default="cycles")
-    parser.getgroup("emu2").addoption("--emu2-bless", action="store_true", help=_BLESS_HELP)
+    group = parser.getgroup("emu2")
+    group.addoption("--emu2-bless", action="store_true", help=_BLESS_HELP)
+    group.addoption("--emu2-fidelity", action="store_true", help=_FIDELITY_HELP)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
     line = "emu2_spec(name): the machine of the fixtures of this test, instead of the ini option"
     config.addinivalue_line("markers", line)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Sum up what `--emu2-fidelity` found in all programs, also in those of other processes."""
+    if not config.getoption("emu2_fidelity"):
+        return
+    from .vsm import fidelity_rows
+
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
+    terminalreporter.section("emu2: how executed instructions are known")
+    for row in fidelity_rows(dict(report.user_properties) for report in reports):
+        terminalreporter.write_line(row)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -28,8 +29,11 @@ import pytest
 
 import emu2
 from emu2.errors import PortableError
+from emu2.fidelity import Fidelity, fidelity
 from emu2.source_text import comment, lines
 
+#: The property of a test that holds the counts of its program by evidence.
+FIDELITY = "emu2_fidelity"
 _LANES = {"": 1, "d": 1, "f": 2, "h": 4}
 _DIGITS = 16
 _EXPECT = re.compile(
@@ -251,6 +255,16 @@ class ValuesDifferError(PortableError):
         return "\n".join(lines)
 
 
+def fidelity_rows(properties: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a row for each evidence: the instructions of all programs, and their share."""
+    programs = [found for one in properties if (found := one.get(FIDELITY)) is not None]
+    counts: Counter[str] = Counter()
+    for found in programs:
+        counts.update(found)
+    yield f"{len(programs)} programs"
+    yield from Fidelity(counts, Counter()).rows()
+
+
 class ProgramFile(pytest.File):
     """A program that is collected as one test."""
 
@@ -271,6 +285,8 @@ class ProgramItem(pytest.Item):
             self._must_fail(data, spec, wanted.errors)
             return
         program = emu2.assemble(data, spec, filename=str(self.path))
+        if self.config.getoption("emu2_fidelity"):
+            self.user_properties.append((FIDELITY, fidelity(program).counted()))
         machine = emu2.Machine(spec)
         report = machine.run(program, sanitize=wanted.sanitize)
         if report.findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -40,3 +41,7 @@ def test_the_option(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["run", "--fidelity", str(tmp_path / "k.vsm")])
     assert (done.exit_code, done.stdout) == (0, "")
     assert "100.0%  stated by the manual" in done.stderr
+    done = CliRunner().invoke(cli, ["run", "--fidelity", "--report", "-", str(tmp_path / "k.vsm")])
+    found = json.loads(done.stdout)
+    assert found["fidelity"] == {"vendor-output": 0, "manual": 1, "derived": 0, "guess": 0}
+    assert found["steps"] == 1

@@ -11,6 +11,7 @@ import pytest
 from forked import Forks
 
 import emu2  # noqa: F401  (numpy must be loaded before pytester restores the modules)
+from emu2.fidelity import MEANING
 
 pytest_plugins = ["pytester"]
 
@@ -60,6 +61,16 @@ def test_programs_pass_and_fail_with_a_table(project: pytest.Pytester) -> None:
     # One value differs in the first line, one on each of 32 PEs in the second; 20 are shown.
     assert "33 values differ" in shown
     assert "... and 13 more" in shown
+
+
+def test_fidelity_is_summed_up(project: pytest.Pytester) -> None:
+    for name, count in (("test_one", 1), ("test_two", 3)):
+        text = "msl $lm0 $lr0\n" * count + "nop\n# expect: $lr0 = 0000000000000000\n"
+        project.path.joinpath(f"{name}.vsm").write_text(text)
+    said = project.runpytest_inprocess("--emu2-fidelity", "-p", "no:cacheprovider").outlines
+    at = said.index("2 programs")
+    assert said[at + 1].split() == ["2", "33.3%", *MEANING["vendor-output"].split()]
+    assert said[at + 2].split() == ["4", "66.7%", *MEANING["manual"].split()]
 
 
 def test_nothing_is_collected_unless_asked(pytester: pytest.Pytester) -> None:
