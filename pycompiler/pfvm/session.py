@@ -121,10 +121,19 @@ class HostSession:
 def _is_wrong(model: onnx.ModelProto) -> bool:
     """Whether onnxruntime runs the model otherwise than ONNX says.
 
-    It places the elements of a MaxUnpool with a given shape as if it had none.
+    It places the elements of a MaxUnpool with a given shape as if it had none, and divides an
+    inverse DFT of doubles by a length that it rounds to a single.
     """
-    nodes = (node for part in graphs(model.graph) for node in part.node)
-    return any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
+    infos = (info for part in graphs(model.graph) for info in (*part.input, *part.value_info))
+    doubles = {i.name for i in infos if i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE}
+    nodes = [node for part in graphs(model.graph) for node in part.node]
+    inverse = [
+        n
+        for n in nodes
+        if n.op_type == "DFT" and any(a.name == "inverse" and a.i for a in n.attribute)
+    ]
+    unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
+    return unpools or any(node.input[0] in doubles for node in inverse)
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:

@@ -81,6 +81,7 @@ _DOUBLES: dict[str, Callable[[Tensor], Any]] = {
     "hardtanh": lambda x: functional.hardtanh(x, -0.1, 0.3),
     "hardtanh_backward": lambda x: torch.ops.aten.hardtanh_backward(x, x, -0.1, 0.3),
     "hinge_embedding_loss": lambda x: functional.hinge_embedding_loss(x, x.sign(), margin=0.3),
+    "irfft": lambda x: torch.fft.irfft(torch.fft.rfft(x.reshape(-1)), 7),
     "renorm": lambda x: torch.renorm(x, 1.7, 0, 0.3),
     "dist": lambda x: torch.dist(x, 2 * x, 1.7),
     "add alpha": lambda x: torch.add(x, x, alpha=0.1),
