@@ -29,3 +29,17 @@ def test_programs_are_fastest_where_they_were_planned_for(machine: str) -> None:
         assert cycles <= 1.02 * others, name
         total, foreign = total + cycles, foreign + others
     assert total < foreign
+
+
+def test_plans_change_as_the_timing_says() -> None:
+    """What DRAM gives fast is loaded again; MVs that begin late are fewer, and larger."""
+    found: dict[str, tuple[int, int]] = {}
+    for machine in ("mncore2", FAST_DRAM, SLOW_MOVES):
+        text = compiled(NETWORKS["residual_perceptron"](), machine, float_dtype="mixed")[0].vsm
+        report = emu2.assemble(text, emu2.Spec.load(machine)).report()
+        moves = sum(line.startswith("mv") for line in text.split("\n"))
+        found[machine] = report["dram_words"]["read"], moves
+    plain, fast, slow = found["mncore2"], found[FAST_DRAM], found[SLOW_MOVES]
+    assert fast[0] > 1.5 * plain[0]
+    assert slow[1] < plain[1]
+    assert slow[0] / slow[1] > plain[0] / plain[1]
