@@ -32,6 +32,7 @@ from .as_torch import like_torch
 from .cumulative_averages import shares_as_tensors
 from .gradient_rules import GRADIENT_RULES, Counter, counted
 from .kept_gradients import KeptGradients
+from .resizes import RESIZES
 from .tensor_names import get_tensor_name
 
 Positional = Callable[..., tuple[torch.Tensor, ...]]
@@ -231,7 +232,8 @@ def plain_kernels() -> Iterator[None]:
 
 def step_rules() -> dict[Any, Callable[..., Any]]:
     """Return how operators are written in those that the exporter and the device have."""
-    return {**core_aten_decompositions(), **like_torch(GRADIENT_RULES, leave=True)}
+    rules: dict[Any, Callable[..., Any]] = {**RESIZES, **GRADIENT_RULES}
+    return {**core_aten_decompositions(), **like_torch(rules, leave=True)}
 
 
 def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:

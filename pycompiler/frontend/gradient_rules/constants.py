@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
+from torch._dispatch.python import no_python_dispatcher
 from torch.utils._python_dispatch import _disable_current_modes
+
+
+@contextmanager
+def outside_the_trace() -> Iterator[None]:
+    """Let torch compute real values, with its own kernels rather than their decompositions."""
+    with _disable_current_modes(), no_python_dispatcher():
+        yield
 
 
 def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
@@ -13,7 +22,7 @@ def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
 
     A trace that takes no real tensors, as that of AOT autograd, gets it as torch's own constants.
     """
-    with _disable_current_modes():
+    with outside_the_trace():
         made = make()
     fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
     if fake is None or fake.allow_non_fake_inputs:

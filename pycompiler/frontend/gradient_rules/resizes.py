@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from .constants import constant, wide_dtype
+from .constants import constant, outside_the_trace, wide_dtype
 
 _ATEN = torch.ops.aten
 
@@ -21,95 +22,83 @@ def _joined(grad: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor
     return found.to(grad.dtype)
 
 
-def _axis_weights(
-    run: Callable[[torch.Tensor], torch.Tensor], size: int, dtype: torch.dtype
+def axis_weights(
+    operator: Any,
+    axes: int,
+    place: int,
+    sizes: tuple[int, int],
+    scale: float | None,
+    *options: bool,
 ) -> torch.Tensor:
-    """Return the matrix ``(out, in)`` of an operator that works along the last axis."""
-    wide = wide_dtype(dtype)
-    return constant(lambda: run(torch.eye(size, dtype=wide)).t().contiguous())
+    """Return the weights ``(out, in)``, doubles, of a resize along one axis.
+
+    ``operator`` is the resize, or its way back: torch itself says which weights its kernel has.
+    """
+    size, out = sizes
+
+    def along(number: Any, other: Any) -> list[Any]:
+        return [number if axis == place else other for axis in range(axes)]
+
+    backward = operator.name().endswith("_backward")
+    count = out if backward else size
+    given = [[1, out, *along(size, 2)]] if backward else []
+    with outside_the_trace():
+        # The other axes have length 2: torch's antialiased kernels err where one has length 1.
+        eye = torch.eye(count, dtype=torch.float64).reshape(1, count, *along(count, 1))
+        eye = eye.expand(1, count, *along(count, 2)).contiguous()
+        found = operator(eye, along(out, 2), *given, *options, *along(scale, None))
+        weights: torch.Tensor = found.movedim(place + 2, -1).reshape(
+            count, -1, found.shape[place + 2]
+        )[:, 0]
+        return weights if backward else weights.t().contiguous()
 
 
-def _nearest(
-    out: int, size: int, scale: float | None, exact: bool, dtype: torch.dtype
-) -> torch.Tensor:
-    def make() -> torch.Tensor:
-        step = size / out if scale is None else 1.0 / scale
-        places = torch.arange(out, dtype=torch.float32) + (0.5 if exact else 0.0)
-        picked = (places * step).floor().to(torch.int64).clamp(max=size - 1)
-        return torch.nn.functional.one_hot(picked, size).to(wide_dtype(dtype))
-
-    return constant(make)
-
-
-def _nearest_backward(exact: bool) -> Callable[..., torch.Tensor]:
+def _resize_backward(operator: Any) -> Callable[..., torch.Tensor]:
     def rule(
-        grad: torch.Tensor,
-        sizes: Sequence[int],
-        given: Sequence[int],
-        *scales: float | None,
+        grad: torch.Tensor, sizes: Sequence[int], given: Sequence[int], *rest: Any
     ) -> torch.Tensor:
-        scales = scales or (None,) * len(sizes)
-        facts = zip(sizes, given[2:], scales, strict=True)
-        return _joined(grad, [_nearest(*fact, exact, grad.dtype) for fact in facts])
+        if operator is _ATEN.upsample_bicubic2d.default and list(sizes) == list(given[2:]):
+            return grad.clone()  # as torch's kernel, which forgets the scale there
+        options = [one for one in rest if isinstance(one, bool)]
+        scales = rest[len(options) :] or [None] * len(sizes)
+        facts = enumerate(zip(given[2:], sizes, scales, strict=True))
+        wide = wide_dtype(grad.dtype)
 
-    return rule
+        def weights(place: int, size: int, out: int, scale: float | None) -> torch.Tensor:
+            return axis_weights(operator, len(sizes), place, (size, out), scale, *options).to(wide)
 
-
-def _smooth_backward(operator: Any, axes: int) -> Callable[..., torch.Tensor]:
-    """Return the rule for a resize by weights: one axis at a time, the others of length 1."""
-
-    def rule(
-        grad: torch.Tensor,
-        sizes: Sequence[int],
-        given: Sequence[int],
-        corners: bool,
-        *scales: float | None,
-    ) -> torch.Tensor:
-        scales = scales or (None,) * axes
-
-        def along(place: int) -> torch.Tensor:
-            out, size = sizes[place], given[2 + place]
-            front, back = [1] * place, [1] * (axes - place - 1)
-
-            def run(eye: torch.Tensor) -> torch.Tensor:
-                factors = [None] * place + [scales[place]] + [None] * (axes - place - 1)
-                x = eye.reshape(1, size, *front, size, *back)
-                found: torch.Tensor = operator(x, [*front, out, *back], corners, *factors)
-                return found.reshape(size, out)
-
-            return _axis_weights(run, size, grad.dtype)
-
-        return _joined(grad, [along(place) for place in range(axes)])
+        return _joined(grad, [constant(partial(weights, at, *fact)) for at, fact in facts])
 
     return rule
 
 
 def _adaptive_backward(axes: int) -> Callable[..., torch.Tensor]:
     def rule(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        weights = []
-        for place in range(-axes, 0):
-            out, size = grad.shape[place], x.shape[place]
+        def weights(out: int, size: int) -> torch.Tensor:
+            eye = torch.eye(size, dtype=wide_dtype(grad.dtype))
+            return torch.nn.functional.adaptive_avg_pool1d(eye[None], out)[0].t().contiguous()
 
-            def run(eye: torch.Tensor, out: int = out) -> torch.Tensor:
-                return torch.nn.functional.adaptive_avg_pool1d(eye[None], out)[0]
-
-            weights.append(_axis_weights(run, size, grad.dtype))
-        return _joined(grad, weights)
+        facts = zip(grad.shape[-axes:], x.shape[-axes:], strict=True)
+        return _joined(grad, [constant(partial(weights, *fact)) for fact in facts])
 
     return rule
+
+
+def _resizes() -> dict[Any, Callable[..., Any]]:
+    exact = [f"_upsample_nearest_exact{axes}d" for axes in (1, 2, 3)]
+    smooth = ["linear1d", "bilinear2d", "trilinear3d", "bicubic2d"]
+    names = [f"upsample_{name}" for name in ("nearest1d", "nearest2d", "nearest3d", *smooth)]
+    found = {}
+    for name in (*exact, *names, "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+        way_back = getattr(_ATEN, f"{name}_backward").default
+        own = name.startswith("_") or "nearest" in name
+        weights_of = way_back if own else getattr(_ATEN, name).default
+        found[way_back] = _resize_backward(weights_of)
+    return found
 
 
 RESIZE_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN._adaptive_avg_pool2d_backward.default: _adaptive_backward(2),
     _ATEN._adaptive_avg_pool3d_backward.default: _adaptive_backward(3),
-    _ATEN._upsample_nearest_exact1d_backward.default: _nearest_backward(True),
-    _ATEN._upsample_nearest_exact2d_backward.default: _nearest_backward(True),
-    _ATEN._upsample_nearest_exact3d_backward.default: _nearest_backward(True),
-    _ATEN.upsample_bicubic2d_backward.default: _smooth_backward(_ATEN.upsample_bicubic2d, 2),
-    _ATEN.upsample_bilinear2d_backward.default: _smooth_backward(_ATEN.upsample_bilinear2d, 2),
-    _ATEN.upsample_linear1d_backward.default: _smooth_backward(_ATEN.upsample_linear1d, 1),
-    _ATEN.upsample_nearest1d_backward.default: _nearest_backward(False),
-    _ATEN.upsample_nearest2d_backward.default: _nearest_backward(False),
-    _ATEN.upsample_nearest3d_backward.default: _nearest_backward(False),
-    _ATEN.upsample_trilinear3d_backward.default: _smooth_backward(_ATEN.upsample_trilinear3d, 3),
+    **_resizes(),
 }

@@ -242,6 +242,14 @@ def _pictures() -> Iterator[Call]:
                 facts: Any = {"mode": mode, **how, **({"align_corners": True} if corners else {})}
                 one = lambda x, f=facts: functional.interpolate(x, **f)  # noqa: E731
                 yield Call(f"resize {dtype} {facts}", one, (x.to(dtype),))
+    # Sizes that stay or double by other scales: torch's kernels differ, by mode and by size.
+    for high, scale in ((7, 1.1), (3, 2.3), (10, 1.3), (7, (1.1, 2.0)), (200, 1.001)):
+        picture = torch.arange(high * 8.0).sin().mul(90).add(100).reshape(1, 1, high, 8)
+        for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+            real = torch.float64 if mode == "bicubic" else torch.float32
+            for dtype in (real, torch.uint8):
+                one = lambda x, s=scale, m=mode: functional.interpolate(x, scale_factor=s, mode=m)  # noqa: E731
+                yield Call(f"resize {dtype} {mode} {high} by {scale}", one, (picture.to(dtype),))
     row = torch.arange(26.0)[None, None]
     for count in (64, 3, 50):
         one = lambda x, n=count: functional.interpolate(x, size=n)  # noqa: E731

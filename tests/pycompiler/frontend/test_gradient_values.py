@@ -1,0 +1,60 @@
+"""Gradients on the host runtime against torch's own: infinities, and weights of doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from compiling import context
+from torch.nn import functional
+
+
+def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
+    """The way back of a gather, and a sum by index in a step, have no product of 0 and infinity."""
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = d["x"].detach().requires_grad_()
+        picked, summed = x.gather(0, d["i"]), x.scatter_add(0, d["i"], x[:3] * d["by"])
+        (grad,) = torch.autograd.grad(picked, x, d["by"], retain_graph=True)
+        (other,) = torch.autograd.grad(summed.sum(), x)
+        written = torch.scatter(x, 0, d["i"][1:], d["by"][:2]).detach()
+        return {"grad": grad, "summed": summed.detach(), "other": other, "written": written}
+
+    by = torch.tensor([torch.inf, 1, -2])
+    inputs = {"x": torch.tensor([1.5, 2, 3, -4]), "i": torch.tensor([1, 1, 3]), "by": by}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert torch.equal(found[key].cpu(), value), key
+
+
+def test_weights_of_doubles(tmp_path: Path) -> None:
+    """Ways back whose weights are computed while they are traced, in doubles."""
+    resize, grid = (
+        functional.interpolate,
+        torch.linspace(-1.2, 1.1, 24).double().reshape(1, 3, 4, 2),
+    )
+    ways: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "bilinear": lambda x: resize(x, (8, 11), mode="bilinear"),
+        "bicubic": lambda x: resize(x, (3, 9), mode="bicubic", align_corners=True),
+        "scale": lambda x: resize(x, scale_factor=(1.3, 2.7), mode="bilinear"),
+        "same size": lambda x: resize(x, scale_factor=1.1, mode="bilinear"),
+        "same size, nearest": lambda x: resize(x, scale_factor=1.1),
+        "same size, cubic": lambda x: resize(x, scale_factor=1.1, mode="bicubic"),
+        "twice the size": lambda x: resize(x, scale_factor=2.1, mode="nearest"),
+        "averaged": lambda x: resize(x, (3, 4), mode="bilinear", antialias=True),
+        "averaged, wider": lambda x: resize(x, (9, 3), mode="bicubic", antialias=True),
+        "grid": lambda x: functional.grid_sample(x, grid, align_corners=False),
+        "pool": lambda x: functional.adaptive_avg_pool2d(x, (3, 4)),
+    }
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = d["x"].detach().requires_grad_()
+        outs = {name: way(x) for name, way in ways.items()}
+        back = {n: torch.autograd.grad((y * y * y).sum(), x)[0] for n, y in outs.items()}
+        return {**back, **{f"{name}, itself": y.detach() for name, y in outs.items()}}
+
+    inputs = {"x": torch.sin(torch.arange(70.0, dtype=torch.float64)).reshape(1, 2, 5, 7)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        torch.testing.assert_close(found[key].cpu(), value, rtol=1e-12, atol=1e-12, msg=key)
