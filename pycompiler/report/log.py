@@ -55,7 +55,8 @@ def log_text(report: Report) -> str:
         lines += [f"at {error['place']}"] if error.get("place") else []
         return _text(lines)
     tables = [tuning_table(data["tuning"])] if data["tuning"] else []
-    tables += [summary_table(data, f"nodes of {data['device']}")] if data["nodes"] else []
+    if data["nodes"] and data["status"] != "running":  # large, and not final while it runs
+        tables += [summary_table(data, f"nodes of {data['device']}")]
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False)
     for table in tables:
         with console.capture() as captured:

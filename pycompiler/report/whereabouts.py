@@ -75,6 +75,8 @@ def _place(node: Any, local: Mapping[str, Any]) -> str:
         if nodes is None:
             continue
         names = [getattr(one, "name", None) for one, _ in zip(nodes, range(_MOST), strict=False)]
-        if node.name in names:
-            return f"node {1 + names.index(node.name)} of {len(names)}"
+        # A node that is being made has no name yet.
+        name = getattr(node, "name", None)
+        if name in names:
+            return f"node {1 + names.index(name)} of {len(names)}"
     return ""

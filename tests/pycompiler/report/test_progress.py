@@ -78,3 +78,14 @@ def test_an_exception_says_which_node_it_came_from(monkeypatch: pytest.MonkeyPat
     with pytest.raises(KeyboardInterrupt) as caught:
         compiled(model)
     assert node_at(frames_of(caught.value.__traceback__)) == f"node 4 of {depth} ({seen[3]})"
+
+
+def test_a_node_that_is_being_made_has_no_name() -> None:
+    """Another thread may look at a frame in which a node is not filled yet."""
+    graph = MNGraph("g", "mini", nodes=(MNNode("n", "Relu", (), ()),))
+
+    def frame(node: MNNode, whole: MNGraph) -> Any:
+        return sys._getframe()
+
+    assert node_at([frame(object.__new__(MNNode), graph)]) == ""
+    assert node_at([frame(graph.nodes[0], graph)]) == "node 1 of 1 (n)"
