@@ -9,6 +9,7 @@ import onnx
 from ..graph.graph import TensorType
 from ..pfvm.composites.recurrent import RECURRENT, Recurrent
 from ..pfvm.names import all_names
+from ..pfvm.with_nodes import with_nodes
 
 __all__ = ["RECURRENT", "written_as_steps"]
 
@@ -31,9 +32,4 @@ def written_as_steps(
             nodes.append(node)
     if len(nodes) == len(model.graph.node):
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    del out.graph.node[:]
-    out.graph.node.extend(nodes)
-    out.graph.initializer.extend(constants)
-    return out
+    return with_nodes(model, nodes, constants)

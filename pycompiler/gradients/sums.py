@@ -108,18 +108,13 @@ def _gemm(back: Back) -> bool:
     alpha, beta = (float(back.attribute(name, 1.0)) for name in ("alpha", "beta"))
     left, right = back.input(0), back.input(1)
     grad = back.times(back.grad, alpha)
-    if back.wants(0):
-        other = right if flip[1] else back.turned(right, 2)
-        if flip[0]:
-            back.give(0, back.op("MatMul", back.turned(other, 2), back.turned(grad, 2)))
-        else:
-            back.give(0, back.op("MatMul", grad, other))
-    if back.wants(1):
-        other = left if flip[0] else back.turned(left, 2)
-        if flip[1]:
-            back.give(1, back.op("MatMul", back.turned(grad, 2), back.turned(other, 2)))
-        else:
-            back.give(1, back.op("MatMul", other, grad))
+    for own, other in ((0, right), (1, left)):
+        if back.wants(own):
+            other = other if flip[1 - own] else back.turned(other, 2)
+            factors = [other, grad] if own else [grad, other]
+            if flip[own]:
+                factors = [back.turned(factor, 2) for factor in reversed(factors)]
+            back.give(own, back.op("MatMul", *factors))
     if back.wants(2):
         back.give_each(2, back.times(back.grad, beta))
     return True

@@ -219,6 +219,18 @@ class UntiedAxes(Layer):
         return Frame((), ())
 
 
+class Picks(UntiedAxes):
+    """A layer that picks rows of a table, its first operand, by integers, its second one."""
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Return why the node cannot run on the device; None if it can."""
+        if node.inputs[0] == node.inputs[1]:
+            return f"{self.op} from the index itself"
+        if dtypes[1] not in (MNDtype.INT, MNDtype.LONG):
+            return f"{self.op} by indices of {dtypes[1].value}"
+        return super().unsupported(node, graph, (dtypes[0], dtypes[2]))
+
+
 class SameAxes(Layer):
     """A layer whose result has the axes of its only input."""
 
@@ -301,6 +313,23 @@ def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
     return sub.level is Level.W and not layout.on(Level.W)
 
 
+def words_met(frame: Layout, operand: Mapping[int, Sequence[SubAxis]]) -> tuple[IntArray, IntArray]:
+    """Return the long words in a PE that a frame's digits reach, and those of an operand there.
+
+    ``operand`` has its digits for axes of the frame; an axis that is missing moves none.
+    """
+    at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for number, subs in enumerate(frame.axes):
+        own = operand.get(number)
+        for index, sub in enumerate(digits(subs)):
+            if sub.level is Level.ADDR:
+                digit = np.arange(sub.size, dtype=np.int64)
+                stride = own[index].stride if own is not None else 0
+                at = (at[:, None] + digit * sub.stride).reshape(-1)
+                meets = (meets[:, None] + digit * stride).reshape(-1)
+    return at, meets
+
+
 def operand_addresses(
     frame: Layout, operand: Layout, axes: Sequence[int | None], num_lw: int, operand_lw: int
 ) -> IntArray:
@@ -310,17 +339,7 @@ def operand_addresses(
     frame's digits reach only fill the last vector. They continue the pattern as long as the operand
     has long words.
     """
-    shared = _shared(operand, axes)
-    at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for number, subs in enumerate(frame.axes):
-        own = shared.get(number)
-        for index, sub in enumerate(digits(subs)):
-            if sub.level is not Level.ADDR:
-                continue
-            digit = np.arange(sub.size, dtype=np.int64)
-            stride = own[index].stride if own is not None else 0
-            at = (at[:, None] + digit * sub.stride).reshape(-1)
-            meets = (meets[:, None] + digit * stride).reshape(-1)
+    at, meets = words_met(frame, _shared(operand, axes))
     out = np.zeros(num_lw, dtype=np.int64)
     out[at] = meets
     end = int(at.max()) + 1

@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..graph.digits import Part, parts
-from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import (
     Cut,
-    Frame,
     Layer,
+    Picks,
     Placement,
     layout_of,
     misfits,
@@ -33,7 +32,6 @@ from .default_layout import built, closed, dense, small, whole_layout
 from .fragment import Forward, Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
 from .scratch import Scratch, vector
 
-_INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
 #: A layout of copies on all units.
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
@@ -44,7 +42,7 @@ SEVERAL, ONE = "several_indices", "one_index"
 _LAST, _ONE = 0, 1  # registers: the last index, and the shift from long words to words
 
 
-class Gather(Layer):
+class Gather(Picks):
     """``result[.., i.., ..] = table[.., index[i..], ..]``."""
 
     op = "Gather"
@@ -54,18 +52,6 @@ class Gather(Layer):
     note = "an index past the end picks the last row"
     anchored = True
     apart = True
-
-    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Return why the node cannot run on the device; None if it can."""
-        if node.inputs[0] == node.inputs[1]:
-            return f"{self.op} from the index itself"
-        if dtypes[1] not in _INDICES:
-            return f"{self.op} by indices of {dtypes[1].value}"
-        return super().unsupported(node, graph, (dtypes[0], dtypes[2]))
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes: the operands have layouts of their own."""
-        return Frame((), ())
 
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]

@@ -11,7 +11,7 @@ from ..graph.digits import PrimeDigit, primes
 from ..graph.graph import MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import Target
-from .base import digits, layout_of
+from .base import digits, layout_of, words_met
 from .switch.mab_joins import Join, joins
 from .switch.network_joins import Network, capacity, network_of, space, words_at_once
 from .switch.pass_moves import Moves
@@ -124,16 +124,7 @@ def plan(
     """
     whole, own = layout_of(source), layout_of(result)
     kept = {axis: index for index, axis in enumerate(axes) if axis is not None}
-    at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for number, subs in enumerate(whole.axes):
-        theirs = digits(own.axes[kept[number]]) if number in kept else None
-        for index, sub in enumerate(digits(subs)):
-            if sub.level is not Level.ADDR:
-                continue
-            digit = np.arange(sub.size, dtype=np.int64)
-            stride = theirs[index].stride if theirs is not None else 0
-            at = (at[:, None] + digit * sub.stride).reshape(-1)
-            meets = (meets[:, None] + digit * stride).reshape(-1)
+    at, meets = words_met(whole, {axis: digits(own.axes[at]) for axis, at in kept.items()})
     found: dict[int, list[int]] = {}
     for word, out in zip(at.tolist(), meets.tolist(), strict=True):
         found.setdefault(out, []).append(word)

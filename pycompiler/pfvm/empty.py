@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import error
 from .names import all_names, fresh
+from .with_nodes import with_nodes
 
 #: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
@@ -47,17 +48,13 @@ def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
     types = _types(model)
     if not any(0 in shape for _, shape in types.values()):
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
     makers = {name: node for node in model.graph.node for name in node.output}
     given = {value.name for value in model.graph.input}
     write = _Settler(types, all_names(model.graph), given, makers)
     for node in model.graph.node:
         if not write.settled(node):
             write.keep(node)
-    del out.graph.node[:]
-    out.graph.node.extend(write.nodes)
-    return out
+    return with_nodes(model, write.nodes)
 
 
 _Type = tuple[int, tuple[int, ...]]

@@ -13,6 +13,7 @@ from ..graph.graph import TensorType
 from .known_shapes import of_shape
 from .random import is_random
 from .session import Array, HostSession
+from .with_nodes import with_nodes
 
 #: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
@@ -31,11 +32,8 @@ def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx
             data.update(zip(node.output, results, strict=True))
     read = {name for node in kept for name in node.input} | given
     bodies = any(a.HasField("g") or a.graphs for node in kept for a in node.attribute)
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    del out.graph.node[:]
+    out = with_nodes(model, kept)
     del out.graph.initializer[:]
-    out.graph.node.extend(kept)
     made = {name for node in kept for name in node.output}
     out.graph.initializer.extend(
         tensor for name, tensor in data.items() if (name in read or bodies) and name not in made

@@ -24,6 +24,7 @@ from .names import all_names, fresh, outer_reads, rename
 from .parameters import settled_parameters
 from .prepare import prepare
 from .unroll import unrolled
+from .with_nodes import with_nodes
 
 #: The operator of a group in the graph and in the report.
 GROUP = "HostGroup"
@@ -64,10 +65,8 @@ def with_host_groups(model: onnx.ModelProto) -> onnx.ModelProto:
     found, types = open_values(model), known_types(graph)
     if not found or any(info.name not in types for info in (*graph.input, *graph.output)):
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    del out.graph.node[:]
-    out.graph.node.extend(_Groups(out.graph, list(model.graph.node), found, types).nodes())
+    groups = _Groups(model.graph, list(model.graph.node), found, types)
+    out = with_nodes(model, groups.nodes())
     stale = [info for info in out.graph.value_info if info.name in found]
     for info in stale:
         out.graph.value_info.remove(info)

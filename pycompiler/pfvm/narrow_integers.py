@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper
 from ..graph.graph import TensorType
 from .names import all_names, fresh
 from .session import Array
+from .with_nodes import with_nodes
 
 _SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
 _WIDE = {**dict.fromkeys(_SMALL, "int32"), "uint32": "int64"}
@@ -57,18 +58,13 @@ _LONG = frozenset({"int64", "uint64"})
 
 def widen_integers(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
     """Return the model with operators on narrow integers written on wider ones."""
-    out = onnx.ModelProto()
     write = _Writer(types, all_names(model.graph))
     for node in model.graph.node:
         if node.domain not in ("", "ai.onnx") or not write.node(node):
             write.nodes.append(node)
     if not write.changed:
         return model
-    out.CopyFrom(model)
-    del out.graph.node[:]
-    out.graph.node.extend(write.nodes)
-    out.graph.initializer.extend(write.constants)
-    return out
+    return with_nodes(model, write.nodes, write.constants)
 
 
 class _Writer:

@@ -24,6 +24,7 @@ from .random import is_random
 from .registered import PRIVATE, attach, detach, mark, mark_updates
 from .session import Array
 from .unroll import unroll
+from .with_nodes import with_nodes
 
 #: Odd numbers, which spread neighbouring calls and operators; the factors of the hash.
 CALLS, SITES = -1640531527, -2048144789
@@ -88,11 +89,7 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
     one = _named(f"{calls}.one", taken)
     constants.append(numpy_helper.from_array(np.array(1, np.int32), one))
     nodes.append(helper.make_node("Add", [calls, one], [new], name=new))
-    out = onnx.ModelProto()
-    out.CopyFrom(plain)
-    del out.graph.node[:]
-    out.graph.node.extend(nodes)
-    out.graph.initializer.extend(constants)
+    out = with_nodes(plain, nodes, constants)
     out.graph.output.append(helper.make_tensor_value_info(new, TensorProto.INT32, ()))
     first = np.array(read(model, _START, 0), np.int32)
     out = attach(out, [*registered, numpy_helper.from_array(first, calls)])

@@ -17,6 +17,7 @@ from .known_shapes import constants, known_types
 from .names import all_names, bodies_of, fresh, graphs, rename
 from .opsets import OLDEST, opset_of
 from .prepare import prepare
+from .with_nodes import with_nodes
 
 #: The most turns, and the most nodes that all turns of all loops may make.
 _MOST_TURNS, _MOST_NODES = 128, 2048
@@ -73,13 +74,11 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
             found[number] = turns
     if not found:
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    writer = _Writer(out.graph)
+    out = with_nodes(model, ())
+    writer = _Writer(out.graph, all_names(model.graph))
     nodes = []
     for number, node in enumerate(model.graph.node):
         nodes += list(writer.turns(node, found[number])) if number in found else [node]
-    del out.graph.node[:]
     out.graph.node.extend(nodes)
     return out
 
@@ -87,8 +86,8 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
 class _Writer:
     """Writes turns into a graph, with names that are new."""
 
-    def __init__(self, graph: onnx.GraphProto):
-        self.graph, self.taken = graph, all_names(graph)
+    def __init__(self, graph: onnx.GraphProto, taken: set[str]):
+        self.graph, self.taken = graph, taken
 
     def name(self, wanted: str) -> str:
         name = fresh(wanted, self.taken)

@@ -9,6 +9,7 @@ import onnx
 
 from .prepare import static_types
 from .registered import updates
+from .with_nodes import with_nodes
 
 #: The new values where the function computes them, or each as soon as its gradient exists.
 LAST, IMMEDIATE = "last", "immediate"
@@ -77,11 +78,7 @@ def ordered(model: onnx.ModelProto, when: str) -> onnx.ModelProto:
     own = own_updates(model) if when == IMMEDIATE else {}
     if not own:
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    del out.graph.node[:]
-    out.graph.node.extend(_early(list(model.graph.node), own))
-    return out
+    return with_nodes(model, _early(list(model.graph.node), own))
 
 
 def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.NodeProto]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
 from .doubles import Doubles
@@ -119,20 +121,11 @@ def _abs(p: Program, call: Call) -> Row:
 
 
 def _extreme(name: str) -> Build:
-    def build(p: Program, call: Call) -> Row:
-        total: Row = call.inputs[0]
-        for other in call.inputs[1:]:
-            total = p.alu(f"{call.real}{name}", total, other)
-        return total
-
-    return build
+    return lambda p, call: reduce(partial(p.alu, f"{call.real}{name}"), call.inputs)
 
 
 def _sum(p: Program, call: Call) -> Row:
-    total: Row = call.inputs[0]
-    for other in call.inputs[1:]:
-        total = _reals(p, call).add(total, other)
-    return total
+    return reduce(_reals(p, call).add, call.inputs)
 
 
 def _clip(p: Program, call: Call) -> Row:

@@ -5,6 +5,8 @@ A mask in both words of a long word is also the mask of a 64-bit integer.
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 from ...tolerance import MOVE
 from .elementwise_function import (
     BINARY,
@@ -52,13 +54,7 @@ def _equal(p: Program, call: Call) -> Row:
 
 
 def _bitwise(name: str) -> Build:
-    def build(p: Program, call: Call) -> Row:
-        total: Row = call.inputs[0]
-        for other in call.inputs[1:]:
-            total = p.alu(f"l{name}", total, other)
-        return total
-
-    return build
+    return lambda p, call: reduce(partial(p.alu, f"l{name}"), call.inputs)
 
 
 def _shift(p: Program, call: Call) -> Row:

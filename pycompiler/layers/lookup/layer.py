@@ -6,25 +6,23 @@ from the next entry. Only the selected rows are loaded to LM, never the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ...graph.digits import agrees
-from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...machine import Target
 from ...tolerance import MOVE
-from ..base import Cut, Placement, UntiedAxes, layout_of
+from ..base import Cut, Picks, Placement, layout_of
 from ..data_movement import MOVED
 from ..fragment import Fragment
 from .code import lookup_lines, lookup_steps
 from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
 
 LOOKUP = "MNCoreLookup"
-_INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
 
 
-class Lookup(UntiedAxes):
+class Lookup(Picks):
     """``result[i..] = table[index[i..]]``, with the table in DRAM."""
 
     op = LOOKUP
@@ -34,14 +32,6 @@ class Lookup(UntiedAxes):
     anchored = True
     apart = True
     in_dram = frozenset({0})
-
-    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Return why the node cannot run on the device; None if it can."""
-        if node.inputs[0] == node.inputs[1]:
-            return f"{self.op} from the index itself"
-        if dtypes[1] not in _INDICES:
-            return f"{self.op} by indices of {dtypes[1].value}"
-        return super().unsupported(node, graph, (dtypes[0], dtypes[2]))
 
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]

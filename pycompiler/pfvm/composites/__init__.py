@@ -17,6 +17,7 @@ from ...machine import Target
 from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
+from ..with_nodes import with_nodes
 from . import (
     activations,
     attention,
@@ -259,12 +260,7 @@ def decompose(
         else:
             nodes += written.nodes
             constants += written.constants
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    del out.graph.node[:]
-    out.graph.node.extend(nodes)
-    out.graph.initializer.extend(constants)
-    return out
+    return with_nodes(model, nodes, constants)
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:
