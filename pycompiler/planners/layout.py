@@ -18,7 +18,7 @@ from .lpz.families import FAMILIES
 from .lpz.genes import genes
 from .lpz.known import Known
 from .lpz.planner import Estimate, LayoutPlannerZ
-from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts
+from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts, without_genes
 from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
 
 
@@ -136,9 +136,7 @@ def plan_layouts(
     wanted, given = wanted_layouts(overrides or {}), wanted_genes(overrides or {})
     if given:
         # The layouts of the operands come from a first plan without the genes.
-        others = {
-            n: {k: v for k, v in d.items() if k != "gene"} for n, d in (overrides or {}).items()
-        }
+        others = without_genes(overrides or {})
         first = plan_layouts(graph, target, others, planner, specs, known=known)
         wanted |= _operands(first.resolved(target), given)
     forced = match(graph, specs)

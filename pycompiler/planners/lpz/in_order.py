@@ -28,6 +28,8 @@ from .pools import Candidate, Pools
 
 #: The name of what comes of it, beside those of families.
 NAME = "in_order"
+#: For how many shapes of values units are put in order.
+_SHAPES = 4
 #: Levels whose units change places, outer levels first.
 _LEVELS: list[Level] = [level for level in UNIT_LEVELS if level is not Level.PE]
 
@@ -35,19 +37,17 @@ _LEVELS: list[Level] = [level for level in UNIT_LEVELS if level is not Level.PE]
 _Arranged = Callable[[Layout, MNValue], Layout | None]
 
 
-def add_in_order(
-    pools: Pools, chosen: Sequence[int], costs: Costs, most: int
-) -> Iterator[list[Seed]]:
+def add_in_order(pools: Pools, chosen: Sequence[int], costs: Costs) -> Iterator[list[Seed]]:
     """Add what regions have chosen with their units in order, one shape after the other.
 
-    Yields the seeds of all regions of a shape, the largest shapes first, ``most`` of them.
+    Yields the seeds of all regions of a shape, a few shapes, the largest ones first.
     """
 
     def arranged(layout: Layout, value: MNValue) -> Layout | None:
         return in_order(layout, value, pools.target)
 
     shapes = _shapes(pools, chosen, arranged)
-    for shape in sorted(shapes, key=lambda shape: -prod(shape) * len(shapes[shape]))[:most]:
+    for shape in sorted(shapes, key=lambda shape: -prod(shape) * len(shapes[shape]))[:_SHAPES]:
         seeds = _added(pools, shapes[shape], costs)
         if seeds:
             yield seeds

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...graph.dtypes import MNDtype
+from ...graph.graph import TensorType
 from ...graph.layout import Layout
 
 #: Returns the costs of switches from each source to each result, in rows.
@@ -63,10 +64,11 @@ class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
     It is for one machine. ``work`` counts the switches that searches have gone through, each time
-    that they ask for the costs of all.
+    that they ask for the costs of all. ``choice`` has what searches chose for values of a type.
     """
 
     work: int = 0
+    choice: dict[tuple[str, TensorType], Layout] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)

@@ -44,8 +44,6 @@ STARTS, START_NEAR = 2, 1.5
 #: No further trial begins after this much work (see `Known`). The first choice, and what grows near
 #: it, are no trials.
 BUDGET = 8_000_000
-#: For how many shapes of values units are put in order.
-SHAPES = 4
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
@@ -112,22 +110,29 @@ class LayoutPlannerZ:
         self._look(best, first=True)
         self.before = self._estimate(best)
         if self.family is None:
-            best = self._from_inputs(self._grown(self._search(best)))
+            best = self._from_inputs(self._grown(self._search(self._again(best))))
             for seed in self._affordable(add_families(self.pools, self.costs)):
                 best = self._beside(best, [seed])
             best = self._varied(self._turned(best))
-            for seeds in self._affordable(add_in_order(self.pools, best, self.costs, SHAPES)):
-                best = self._beside(best, seeds, far=True)
-            for seeds in self._affordable(add_exchanged(self.pools, best, self.costs)):
-                best = self._beside(best, seeds, far=True)
+            for add in (add_in_order, add_exchanged):
+                for seeds in self._affordable(add(self.pools, best, self.costs)):
+                    best = self._beside(best, seeds, far=True)
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
-        return {
-            name: layout
-            for variable, choice in zip(variables, best, strict=True)
-            for name, layout in variable.pool[choice].items()
+        pools = zip(variables, best, strict=True)
+        found = {n: layout for one, choice in pools for n, layout in one.pool[choice].items()}
+        self.costs.known.choice |= {
+            (name, self.graph.values[name].type): one for name, one in found.items()
         }
+        return found
+
+    def _again(self, best: list[int]) -> list[int]:
+        """Return ``best`` or a cheaper choice: that of earlier searches, where values are alike."""
+        start = self.pools.again(best)
+        self._take_in()
+        self._look(start, first=True)
+        return min(best, start, key=self._total)
 
     def _affordable(self, trials: Iterable[T]) -> Iterator[T]:
         """Yield what is tried next, with its candidates in the tables, while there is work left."""
@@ -179,7 +184,7 @@ class LayoutPlannerZ:
             found = self._search(found)
         if self._total(found) >= now:
             return best
-        self._take(seeds[0])
+        self.taken = seeds[0].name, self.pools.variables[seeds[0].number].values
         return self._grown(found)
 
     def _turned(self, best: list[int]) -> list[int]:
@@ -213,7 +218,7 @@ class LayoutPlannerZ:
             self._take_in()
             found = self._forced(best, [seed])
             if self._total(found) // TOO_LARGE <= possible:
-                self._take(seed)
+                self.taken = seed.name, self.pools.variables[seed.number].values
                 return self._grown(self._search(found))
             self._free(seed.number)
         return self._grown(self._search(best))
@@ -232,9 +237,6 @@ class LayoutPlannerZ:
         """Let a variable choose among all its candidates again."""
         del self._only[number]
         self.alone[number] = self._single(number)
-
-    def _take(self, seed: Seed) -> None:
-        self.taken = seed.name, self.pools.variables[seed.number].values
 
     def _total(self, chosen: Sequence[int]) -> int:
         """Return the cost of a choice, with penalties for what is not possible."""

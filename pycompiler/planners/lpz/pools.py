@@ -8,7 +8,7 @@ it, several times. So a layout that suits a product reaches values far above the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...graph.graph import MNGraph, MNNode, MNValue
@@ -100,11 +100,22 @@ class Pools:
         for variable in self.variables:
             variable.add({name: first[name] for name in variable.values})
         self._done: set[tuple[str, str, Layout]] = set()
-        self._made = known.candidates
+        self._known = known
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
         self.variables.append(variable)
+
+    def again(self, best: Sequence[int]) -> list[int]:
+        """Return ``best`` with what earlier searches chose for variables whose values are alike."""
+        chosen, out = self._known.choice, list(best)
+        for number, variable in enumerate(self.variables):
+            keys = {name: (name, self.graph.values[name].type) for name in variable.values}
+            if not variable.fixed and all(key in chosen for key in keys.values()):
+                layouts = {name: chosen[key] for name, key in keys.items()}
+                if variable.add(layouts, POOL + 1):
+                    out[number] = variable.place_of(layouts)
+        return out
 
     def all_of(self, node: MNNode, candidate: Candidate) -> Candidate:
         """Return the layouts of all operands of ``node``.
@@ -206,9 +217,9 @@ class Pools:
             tuple((self.graph.values[name].type, self.graph.values[name].dtype) for name in names),
             tuple(hints.get(name) for name in names),
         )
-        if key not in self._made:
+        if key not in self._known.candidates:
             found = LAYERS[node.op].candidates(node, self.graph, self.target, hints)
-            self._made[key] = [tuple(one[name] for name in names) for one in found]
-        for layouts in self._made[key]:
+            self._known.candidates[key] = [tuple(one[name] for name in names) for one in found]
+        for layouts in self._known.candidates[key]:
             found_here = dict(zip(names, layouts, strict=True))
             yield {name: found_here[name] for name in variable.values}
