@@ -9,7 +9,7 @@ SEED := $(if $(SEED),$(SEED),$(shell $(PYTHON) -c 'import secrets; print(secrets
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 
-RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycompiler/packing pycompiler/switches isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycompiler/packing pycompiler/placing pycompiler/switches isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
@@ -41,7 +41,7 @@ rust:
 
 # The bindings have no tests of their own. They are named so that cargo picks the features of emu2 that pip picks: what is
 # built here is built once.
-PACKAGES := --package emu2 --package emu2-capi --package annealing --package choosing --package packing --package switches --package emu2-python
+PACKAGES := --package emu2 --package emu2-capi --package annealing --package choosing --package packing --package placing --package switches --package emu2-python
 
 # The seed of proptest's cases is fixed, as that of all tests here.
 test-rust: export PROPTEST_RNG_SEED := 1

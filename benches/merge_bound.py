@@ -10,14 +10,12 @@ they could start first.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pycompiler.cost.moves import move_cost
-from pycompiler.emit.addressed_lines import Ready
 from pycompiler.emit.merge import place
-from pycompiler.emit.timeline import Placed, Timeline
-from pycompiler.emit.touch_times import Port
+from pycompiler.emit.timeline import Placed
 from pycompiler.emit.units import Prepared
 from pycompiler.layers.fragment import Move
 from pycompiler.machine import Target
@@ -34,34 +32,11 @@ class Bound:
 
 def bound_of(prepared: Prepared, target: Target) -> Bound:
     """Return the bound of all orders of the prepared lines."""
-    placed = place(prepared, target, _Unlimited)
+    placed = place(prepared, target, unlimited=True)
     path = max((max(one.end, (one.step + 1) * target.cycles) for one in placed), default=0)
     ends = [(_last(jobs), what) for what, jobs in _jobs(prepared, placed, target)]
     cycles, what = max([*ends, (path, "the longest chain of lines that need each other")])
     return Bound(cycles, what, path)
-
-
-class _Unlimited(Timeline):
-    """A time line in which all lines fit everywhere, and MVs wait only for those of their node."""
-
-    def __init__(self, target: Target, anywhere: Iterable[str]):
-        super().__init__(target, anywhere)
-        #: The memories that MVs hold, by node.
-        self._own: dict[int, dict[str, Port]] = {}
-
-    def place_move(self, ready: Ready, owner: int) -> None:
-        """Place an MV among the others of its node."""
-        self._moves.ports = self._own.setdefault(owner, {})
-        super().place_move(ready, owner)
-
-    def place_lines(self, run: Sequence[Ready], owner: int) -> None:
-        """Place lines at the first steps that their data allow."""
-        at = 0
-        for offset, line in enumerate(run):
-            at = max(at, self._earliest(line, at + offset) - offset)
-        for offset, line in enumerate(run):
-            self._put(line, at + offset)
-            self.placed.append(Placed(at + offset, owner, line, len(self.placed)))
 
 
 def _jobs(
@@ -76,7 +51,7 @@ def _jobs(
             for name in cost.ports:
                 found[name].append((start, cost.holds))
         else:
-            for op in one.ready.ops:
+            for op in one.ready.known.ops:
                 found[op.slot].append((start, target.cycles))
     return list(found.items())
 

@@ -39,7 +39,6 @@ __all__ = [
     "read_asm",
     "read_source",
     "run_app",
-    "schedule_cost",
     "search_offsets",
     "spec_texts",
     "spread_offsets",
@@ -47,6 +46,7 @@ __all__ = [
     "threads",
     "to_text",
     "unpack",
+    "walk_schedule",
     "what_if_specs",
     "write_asm",
 ]
@@ -86,12 +86,12 @@ def anneal_schedule(
     seed: int,
     progress: Callable[[int, int, int], bool],
 ) -> tuple[tuple[_PlanRow, int, int, int], BaseException | None]: ...
-def schedule_cost(
+def walk_schedule(
     nodes: Sequence[_NodeRow],
     values: Sequence[_ValueRow],
     rooms: tuple[int, int],
     plan: _PlanRow,
-) -> tuple[int, int] | None: ...
+) -> tuple[int, int, list[tuple[str, int, tuple[int, int] | None, int | None, bool]]] | None: ...
 def search_offsets(
     buffers: Sequence[tuple[int, int, int, int]],
     capacity: int,
@@ -175,6 +175,70 @@ class ChoiceSearch:
         shared: Sequence[NDArray[np.int64]],
         start: Sequence[int],
     ) -> list[int]: ...
+
+class PlacingRules:
+    def __new__(
+        cls,
+        hazards: Sequence[Any],
+        shares: Sequence[tuple[Sequence[str], int]],
+        banks: Sequence[str],
+        above: Sequence[str],
+        *,
+        cycles: int,
+        unit: int,
+        granule: int,
+        l2bs: tuple[int, int],
+    ) -> PlacingRules: ...
+
+class Op:
+    slot: str
+    takes: Sequence[str]
+    def __new__(
+        cls,
+        rules: PlacingRules,
+        slot: str,
+        reads: Sequence[tuple[object, ...]],
+        writes: Sequence[tuple[object, ...]],
+        *,
+        takes: Sequence[str],
+        precision: str | None,
+        inputs: Sequence[str],
+        excludes: Sequence[str],
+        flushes: bool,
+        source: str | None,
+        anywhere: tuple[Sequence[str], Sequence[str]],
+    ) -> Op: ...
+    def moved(self, rules: PlacingRules, by: Sequence[tuple[str, int]]) -> Op: ...
+
+class Needs:
+    ops: Sequence[Op]
+    def __new__(
+        cls,
+        rules: PlacingRules,
+        ops: Sequence[Op],
+        reads: Sequence[Any],
+        writes: Sequence[Any],
+        transfer: tuple[Sequence[str], int, int] | None,
+    ) -> Needs: ...
+
+def schedule_lines(
+    rules: PlacingRules, steps: Sequence[Sequence[Op]]
+) -> list[list[int]] | None: ...
+
+class Timeline:
+    def __new__(
+        cls,
+        rules: PlacingRules,
+        mv: str,
+        shared: Sequence[str],
+        shifted: str,
+        unlimited: bool,
+    ) -> Timeline: ...
+    def place_lines(self, run: Sequence[Needs]) -> int: ...
+    def place_move(self, needs: Needs, owner: int) -> tuple[int, int]: ...
+    def start_of(self, needs: Needs, shift: int) -> int: ...
+    def soonest(self, needs: Needs) -> int: ...
+    def last_of(self, access: Any, more: int) -> int: ...
 
 def assemble(
     text: str | bytes,

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from emu2._core import Needs, Op
+
+from ..cost.moves import move_cost
 from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .line_shift import Shift, shifted
-from .list_scheduler import schedule
-from .ports import Op, op_of
+from .list_scheduler import once, schedule
+from .ports import op_of, rules_of
 from .text import Addresses, instruction_text
 
 #: Memories that MVs access.
@@ -28,15 +31,36 @@ class Ready:
     """A line with its accesses and its text.
 
     The text of an MV is empty here: it is made when the MV gets a tag. ``shared`` says whether the
-    line touches a memory that MVs use. ``ops`` are its instructions with their port needs, if they
-    were asked for.
+    line touches a memory that MVs use. ``needs`` is what decides about its step.
     """
 
     line: Line
     touched: Accesses
     text: str
     shared: bool
-    ops: tuple[Op, ...] = ()
+    needs: Needs | None = None
+
+    @property
+    def known(self) -> Needs:
+        """What decides about its step; lines that are joined have nothing to decide."""
+        assert self.needs is not None
+        return self.needs
+
+
+def needs_of(line: Line, touched: Accesses, ops: Sequence[Op], target: Target) -> Needs:
+    """Return what decides about the step of a line or an MV."""
+    rules = rules_of(target)
+    if isinstance(line, Move):
+        cost = move_cost(line, target)
+        held = cost.ports, cost.holds, cost.latency
+        return Needs(rules, (), touched.reads, touched.writes, held)
+    shared = touched if touches_shared(touched) else Accesses((), ())
+    return Needs(rules, ops, shared.reads, shared.writes, None)
+
+
+def touches_shared(touched: Accesses) -> bool:
+    """Whether a line touches a memory that MVs use."""
+    return any(a.memory in SHARED for a in (*touched.reads, *touched.writes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +72,10 @@ class Lines:
 
 
 class Shelf:
-    """The lines of fragments; equal fragments at equal addresses are made once.
+    """The lines of fragments; equal fragments at equal addresses are made once."""
 
-    ``ports`` asks for the port needs of their instructions.
-    """
-
-    def __init__(self, addresses: Addresses, target: Target, ports: bool = False):
-        self._addresses, self._target, self._ports = addresses, target, ports
+    def __init__(self, addresses: Addresses, target: Target):
+        self._addresses, self._target = addresses, target
         # Keys are identities. The lines are kept so that no other object gets the same identity.
         self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
         self._made: dict[tuple[int, bool, tuple[int | None, ...], Shift], Lines] = {}
@@ -101,7 +122,8 @@ class Shelf:
             for o in _blocks(line)
         )
         line = replace(line, source=source, destination=destination)
-        return Ready(line, accesses(line, self._addresses), "", True)
+        touched = accesses(line, self._addresses)
+        return Ready(line, touched, "", True, needs_of(line, touched, (), self._target))
 
     def _ready(self, fragment: Fragment, shift: Shift = ()) -> Lines:
         names = fragment.names
@@ -115,37 +137,20 @@ class Shelf:
             lines = tuple(schedule(lines, addresses, self._target))
         if shift:
             lines = tuple(shifted(lines, shift))
-        # One instruction may stand on many lines; its text is made once.
-        texts: dict[int, str] = {}
-
-        def text(instruction: Instruction) -> str:
-            found = texts.get(id(instruction))
-            if found is None:
-                found = instruction_text(instruction, addresses, self._target)
-                texts[id(instruction)] = found
-            return found
-
-        # Likewise its port needs.
-        needs: dict[int, Op] = {}
-
-        def need(instruction: Instruction) -> Op:
-            found = needs.get(id(instruction))
-            if found is None:
-                found = needs[id(instruction)] = op_of(instruction, addresses, self._target)
-            return found
-
+        target = self._target
+        text = once(lambda instruction: instruction_text(instruction, addresses, target))
+        op = once(lambda instruction: op_of(instruction, addresses, target))
         out: list[Ready] = []
         busy: Counter[str] = Counter()
         for line in lines:
             touched = accesses(line, addresses)
-            shared = any(a.memory in SHARED for a in (*touched.reads, *touched.writes))
             written, ops = "", tuple[Op, ...]()
             if isinstance(line, Step):
                 busy.update(instruction.slot for instruction in line.instructions)
                 written = "; ".join(map(text, line.instructions))
-                if self._ports:
-                    ops = tuple(map(need, line.instructions))
-            out.append(Ready(line, touched, written, shared, ops))
+                ops = tuple(map(op, line.instructions))
+            needs = needs_of(line, touched, ops, target)
+            out.append(Ready(line, touched, written, touches_shared(touched), needs))
         return Lines(out, busy)
 
 

@@ -75,7 +75,8 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
     reads: list[Access] = []
     writes: list[Access] = []
 
-    def note(into: list[Access], operand: Operand, slot: str, source: str | None = None) -> None:
+    def note(operand: Operand, slot: str, written: bool, source: str | None = None) -> None:
+        into = writes if written else reads
         if isinstance(operand, PeOperand):
             start = base(operand.value, addresses)
             cycles = tuple(start + offset for offset in operand.offsets)
@@ -87,8 +88,6 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
                 into.append(Access(operand.memory, _ALL, low, high, slot, touched))
             if operand.indirect:
                 reads.append(Access("t", _ALL, 0, _NO_END, slot))
-            if operand.mask is not None:
-                note(reads, operand.mask, slot)
         elif isinstance(operand, BlockOperand):
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words
@@ -101,18 +100,13 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
             into.append(Access(operand.memory, unit, low, high, slot, (), source))
 
     if isinstance(line, Move):
-        note(reads, line.source, "mv")
-        note(writes, line.destination, "mv")
+        note(line.source, "mv", False)
+        note(line.destination, "mv", True)
     else:
         for instruction in line.instructions:
-            for source in instruction.sources:
-                note(reads, source, instruction.slot)
-            if instruction.flush is not None:
-                note(reads, instruction.flush, instruction.slot)
-            blocks = (s.memory for s in instruction.sources if isinstance(s, BlockOperand))
-            origin = next(blocks, None)
-            for destination in instruction.destinations:
-                note(writes, destination, instruction.slot, origin)
+            origin = instruction.source_above
+            for operand, written, _ in instruction.touched():
+                note(operand, instruction.slot, written, origin if written else None)
     return Accesses(tuple(reads), tuple(writes))
 
 

@@ -43,7 +43,7 @@ def merge(
     programs of the same nodes. None if lines that belong together cannot be kept together.
     """
     best: tuple[Prepared, list[Placed]] | None = None
-    shelf = shelf or Shelf(addresses, target, ports=True)
+    shelf = shelf or Shelf(addresses, target)
     for made in _ways([fragment for _, _, fragment in fragments], addresses, target, kinds, shelf):
         placed = place(made, target)
         # What waits add when the lines are written differs by less than a hundredth.
@@ -100,29 +100,27 @@ def _end(placed: Sequence[Placed]) -> int:
     return max((one.step for one in placed), default=0)
 
 
-def place(made: Prepared, target: Target, kind: type[Timeline] = Timeline) -> list[Placed]:
+def place(made: Prepared, target: Target, unlimited: bool = False) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing.
 
-    ``kind`` says where a line may stand.
+    ``unlimited`` is that of `Timeline`.
     """
     crowded: set[int] = set()
     while True:
-        found = _placed(made, target, kind, crowded)
+        found = _placed(made, target, crowded, unlimited)
         if found is not None:
             return found
 
 
 def _placed(
-    made: Prepared, target: Target, kind: type[Timeline], crowded: set[int]
+    made: Prepared, target: Target, crowded: set[int], unlimited: bool
 ) -> list[Placed] | None:
     """Return what `place` does. Nodes in ``crowded`` move in transfer memories as a whole.
 
     None if webs of another node found no place: that node is in ``crowded`` now.
     """
     units, limit = made.units, made.limit
-    ops = (op for unit in units for line in unit.lines for op in line.ops)
-    anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
-    timeline = kind(target, anywhere)
+    timeline = Timeline(target, unlimited)
     shifted, others = Shifted(target), OtherWords(target, limit, masks_stay=made.masks_stay)
     blocks = OtherBlocks(target, limit, shifted)
     uses, at = _uses(made, blocks, crowded), Counter[int]()
@@ -136,7 +134,7 @@ def _placed(
             waiting = iter(())
             if owner in made.free:
                 kept = use.memories if use else ()
-                words = others.of(made.lines[owner], timeline, kept)
+                words = others.of(made.lines[owner], timeline.steps, kept)
                 waiting = iter(made.again(owner, words) if words else ())
         unit = next(waiting, unit)
         if unit.begins is not None:
@@ -194,7 +192,7 @@ def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limi
     below = [at for at in places if at + words <= limit]
     for at in below or places:
         shift = at - low
-        starts = max(timeline.start_of(move, shift) for move in moves)
+        starts = max(timeline.steps.start_of(move.known, shift) for move in moves)
         found = starts, abs(shift), shift
         if best is None or found < best:
             best = found

@@ -85,7 +85,7 @@ class OtherBlocks:
         webs = [web for one in use.webs[number] for web in one]
         for web in webs:
             if web not in self._left:
-                start = timeline.soonest(ready)
+                start = timeline.steps.soonest(ready.known)
                 more = self._best(web, use.ends[web.memory], start)
                 if more is None:
                     more = self._best(web, self._words[web.memory], start)

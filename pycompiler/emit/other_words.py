@@ -12,12 +12,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
+from emu2._core import Timeline
+
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..machine import REGISTER_FILES, Target
 from .addressed_lines import Lines
 from .hazards import Access
 from .line_shift import Shift
-from .timeline import Timeline
 
 #: At most how many places are tried in each memory.
 _PLACES = 32
@@ -68,10 +69,10 @@ class OtherWords:
         if masks_stay:
             del self._rooms[masks["memory"]]
 
-    def of(self, lines: Lines, timeline: Timeline, kept: Collection[str] = ()) -> Shift:
+    def of(self, lines: Lines, steps: Timeline, kept: Collection[str] = ()) -> Shift:
         """Return how far the words of a node move in each memory, but for those of ``kept``."""
         used = {memory: use for memory, use in self._used(lines).items() if memory not in kept}
-        found = ((memory, self._best(memory, use, timeline)) for memory, use in used.items())
+        found = ((memory, self._best(memory, use, steps)) for memory, use in used.items())
         return tuple(sorted((memory, more) for memory, more in found if more))
 
     def _used(self, lines: Lines) -> dict[str, _Use]:
@@ -92,7 +93,7 @@ class OtherWords:
                     out[access.memory].written.setdefault(key, (access, number))
         return out
 
-    def _best(self, memory: str, use: _Use, timeline: Timeline) -> int:
+    def _best(self, memory: str, use: _Use, steps: Timeline) -> int:
         """Return how far words move: the nearest place at which the node can start first."""
         room = self._rooms[memory]
         if use.low < room.first or not use.written:
@@ -110,7 +111,7 @@ class OtherWords:
         first = -1 - min(number for _, number in written)  # nothing was touched before
         best, start = 0, None
         for more in sorted(places, key=abs):
-            found = _start(written, timeline, more, start)
+            found = _start(written, steps, more, start)
             if found is not None:
                 best, start = more, found
             if start == first:
@@ -119,7 +120,7 @@ class OtherWords:
 
 
 def _start(
-    written: Sequence[tuple[Access, int]], timeline: Timeline, more: int, limit: int | None
+    written: Sequence[tuple[Access, int]], steps: Timeline, more: int, limit: int | None
 ) -> int | None:
     """Return the step in which the node might start with its words ``more`` higher.
 
@@ -127,7 +128,7 @@ def _start(
     """
     most: int | None = None
     for access, number in written:
-        start = timeline.last_of(access, more) - number
+        start = steps.last_of(access, more) - number
         if limit is not None and start >= limit:
             return None
         if most is None or start > most:

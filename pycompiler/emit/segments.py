@@ -68,7 +68,7 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) ->
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
         fragments.append((node.name, comment, made.of(node, graph)))
     downloads = [node.op == DOWNLOAD for node in nodes]
-    shelf = Shelf(addresses, target, ports=emit == MERGED)
+    shelf = Shelf(addresses, target)
     code = concatenate(fragments, addresses, target, downloads, shelf)
     if emit == MERGED:
         merged = merge(fragments, addresses, target, [kind_of(node) for node in nodes], shelf)

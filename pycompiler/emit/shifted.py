@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..layers.fragment import BlockOperand, Instruction, Move, Operand, Step
 from ..machine import Target
-from .addressed_lines import Ready
+from .addressed_lines import Ready, needs_of
 from .hazards import Access, Accesses
 from .line_shift import Shift, shifted
-from .ports import Op, Touch, moved_touch
+from .ports import rules_of
 from .text import operand_text
 from .webs import MEMORIES
 
@@ -55,19 +55,26 @@ class Shifted:
                 tuple(_access(access, words.get(access.memory, 0)) for access in accesses)
                 for accesses in (ready.touched.reads, ready.touched.writes)
             )
-            return replace(ready, line=move, touched=Accesses(reads, writes))
+            touched = Accesses(reads, writes)
+            needs = needs_of(move, touched, (), self._target)
+            return replace(ready, line=move, touched=touched, needs=needs)
         moved = [
             _moved(instruction, shift)
             for instruction, shift in zip(line.instructions, shifts, strict=True)
         ]
         texts = zip(ready.text.split("; "), line.instructions, moved, strict=True)
-        ops = zip(ready.ops, moved, map(dict, shifts), strict=True)
+        rules = rules_of(self._target)
+        ops = [
+            op.moved(rules, shift) if shift else op
+            for op, shift in zip(ready.known.ops, shifts, strict=True)
+        ]
+        step, touched = Step(tuple(moved)), _touched(ready.touched, line.instructions, shifts)
         return replace(
             ready,
-            line=Step(tuple(moved)),
-            touched=_touched(ready.touched, line.instructions, shifts),
+            line=step,
+            touched=touched,
             text="; ".join(self._text(*each) for each in texts),
-            ops=tuple(_op(*each) for each in ops),
+            needs=needs_of(step, touched, ops, self._target),
         )
 
     def _text(self, text: str, before: Instruction, after: Instruction) -> str:
@@ -119,16 +126,3 @@ def _touched(touched: Accesses, instructions: Sequence[Instruction], shifts: Shi
 
 def _access(access: Access, more: int) -> Access:
     return replace(access, low=access.low + more, high=access.high + more) if more else access
-
-
-def _op(op: Op, instruction: Instruction, words: Mapping[str, int]) -> Op:
-    if not words:
-        return op
-
-    def moved(touches: tuple[Touch, ...]) -> tuple[Touch, ...]:
-        return tuple(
-            moved_touch(touch, words[touch.memory]) if touch.memory in words else touch
-            for touch in touches
-        )
-
-    return replace(op, instruction=instruction, reads=moved(op.reads), writes=moved(op.writes))

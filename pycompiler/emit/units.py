@@ -84,7 +84,7 @@ def prepare(
     With ``masks_stay``, masks stay in their registers from node to node. ``shelf`` has the lines
     that were made for the same addresses and kinds before.
     """
-    shelf = shelf or Shelf(addresses, target, ports=True)
+    shelf = shelf or Shelf(addresses, target)
     other = ReorderedAddresses(target)
 
     def own(fragment: Fragment, kind: Kind) -> Fragment:
@@ -137,7 +137,7 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
         if isinstance(ready.line, Move):
             between.append(ready)
             continue
-        taken = frozenset(slot for op in ready.ops for slot in op.takes)
+        taken = frozenset(slot for op in ready.known.ops for slot in op.takes)
         if not taken <= before:
             return None
         if not taken:
@@ -145,7 +145,7 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
         elif any(move.touched.conflicts(ready.touched) for move in between):
             return None
         run.append(ready)
-        before = frozenset(op.slot for op in ready.ops)
+        before = frozenset(op.slot for op in ready.known.ops)
     close()
     return out
 

@@ -1,6 +1,6 @@
 //! The compiler's search for schedules.
 
-use annealing::{anneal, cost, Choice, Node, Plan, Problem, Value};
+use annealing::{anneal, walked, Choice, Deed, Node, Plan, Problem, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -50,14 +50,17 @@ pub(crate) fn anneal_schedule(
     Ok(((given(&found.plan), cost.cycles, cost.words, found.steps), problem_of_caller))
 }
 
-/// Returns cycles and DRAM words of a plan; None if it is impossible.
+/// What is done, the node, the value and bank, the number of the node's choice, and whether the node has run before.
+type GivenAction = (&'static str, usize, Option<(usize, u8)>, Option<usize>, bool);
+
+/// Returns cycles, DRAM words and actions of a plan; None if it is impossible.
 #[pyfunction]
-pub(crate) fn schedule_cost(
+pub(crate) fn walk_schedule(
     nodes: Vec<GivenNode>,
     values: Vec<GivenValue>,
     rooms: [i64; 2],
     plan: GivenPlan,
-) -> PyResult<Option<(i64, i64)>> {
+) -> PyResult<Option<(i64, i64, Vec<GivenAction>)>> {
     let problem = problem(nodes, values, rooms, 1)?;
     let mut wanted = Plan::new(plan.0, &problem);
     let wrong = || PyValueError::new_err("the plan names what the problem has not");
@@ -70,7 +73,16 @@ pub(crate) fn schedule_cost(
     for (node, choice) in plan.3 {
         *wanted.picked.get_mut(node).ok_or_else(wrong)? = Some(choice);
     }
-    Ok(cost(&problem, &wanted).map(|cost| (cost.cycles, cost.words)))
+    let action = |(node, deed)| match deed {
+        Deed::Run { choice, again } => ("run", node, None, Some(choice), again),
+        Deed::Plain => ("plain", node, None, None, false),
+        Deed::Down(value, bank) => ("down", node, Some((value, bank)), None, false),
+        Deed::Up(value, bank) => ("up", node, Some((value, bank)), None, false),
+        Deed::Copy(value, bank) => ("copy", node, Some((value, bank)), None, false),
+        Deed::Forget(value, bank) => ("forget", node, Some((value, bank)), None, false),
+    };
+    let found = walked(&problem, &wanted);
+    Ok(found.map(|(cost, actions)| (cost.cycles, cost.words, actions.into_iter().map(action).collect())))
 }
 
 fn problem(nodes: Vec<GivenNode>, values: Vec<GivenValue>, rooms: [i64; 2], words_per_cycle: i64) -> PyResult<Problem> {

@@ -1,6 +1,6 @@
 //! Python bindings of emu2 and of the compiler's searches. They convert arguments, results and errors, and listen to signals
-//! during long calls. The work is done by the crates `emu2`, `annealing`, `choosing`, `packing`
-//! and `switches`.
+//! during long calls. The work is done by the crates `emu2`, `annealing`, `choosing`, `packing`,
+//! `placing` and `switches`.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
@@ -19,6 +19,7 @@ mod files;
 mod found;
 mod machine;
 mod packing;
+mod placing;
 mod program;
 mod report;
 mod sink;
@@ -40,7 +41,7 @@ mod _core {
     }
 
     #[pymodule_export]
-    use super::annealing::{anneal_schedule, schedule_cost};
+    use super::annealing::{anneal_schedule, walk_schedule};
     #[pymodule_export]
     use super::app::run_app;
     #[pymodule_export]
@@ -59,6 +60,8 @@ mod _core {
     use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]
     use super::packing::{search_offsets, spread_offsets};
+    #[pymodule_export]
+    use super::placing::{schedule_lines, PyNeeds, PyOp, PyRules, PyTimeline};
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

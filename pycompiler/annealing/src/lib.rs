@@ -9,7 +9,7 @@ mod problem;
 mod walk;
 
 pub use problem::{Choice, Node, Plan, Problem, Value, DRAM};
-pub use walk::Cost;
+pub use walk::{Action, Cost, Deed};
 
 use moves::{Moves, Random};
 use walk::Walk;
@@ -32,17 +32,16 @@ pub struct Found {
     pub steps: u64,
 }
 
-/// Returns what one plan costs; None if it is impossible.
-pub fn cost(problem: &Problem, plan: &Plan) -> Option<Cost> {
+/// Returns what one plan costs and does; None if it is impossible.
+pub fn walked(problem: &Problem, plan: &Plan) -> Option<(Cost, Vec<Action>)> {
     let fits = problem.allows(&plan.order)
         && plan.bias.len() == problem.values.len()
         && plan.remade.len() == problem.values.len()
         && plan.picked.len() == problem.nodes.len();
-    if fits {
-        Walk::new(problem).cost(plan)
-    } else {
-        None
-    }
+    let mut walk = Walk::new(problem);
+    walk.actions = Some(Vec::new());
+    let cost = if fits { walk.cost(plan) } else { None };
+    cost.zip(walk.actions)
 }
 
 /// Searches from the best of `orders`. None if no order is possible. `go_on` is told how many plans were tried and the

@@ -1,4 +1,7 @@
-//! What a plan costs. The same rules stand in `pycompiler/scheduler/annealing/walk.py`, which also says what the plan does.
+//! What a plan does and costs: goes through the nodes in an order and tracks the copies in LM.
+//!
+//! The rules are those of the scheduler `spill_opt`: when LM is full, the value that is read furthest in the future leaves
+//! first. `bias` is added to the position of that read, and `remade` values are discarded, not stored.
 
 use crate::problem::{Choice, Plan, Problem, DRAM};
 
@@ -14,6 +17,31 @@ pub struct Cost {
     /// Long words of DRAM over all groups.
     pub words: i64,
 }
+
+/// What an action does: it runs a node, moves a copy from DRAM, to DRAM or to the other LM, or discards one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Runs the node with one of its choices; `again` if it has run before.
+    Run {
+        /// The number of the choice.
+        choice: usize,
+        /// Whether it has run before.
+        again: bool,
+    },
+    /// Runs a node without code.
+    Plain,
+    /// Loads a value into a bank.
+    Down(usize, u8),
+    /// Stores a value from a bank.
+    Up(usize, u8),
+    /// Copies a value into a bank.
+    Copy(usize, u8),
+    /// Discards a value in a bank, to compute it again.
+    Forget(usize, u8),
+}
+
+/// A step of a plan, on behalf of a node.
+pub type Action = (usize, Deed);
 
 struct Impossible;
 
@@ -35,6 +63,10 @@ pub(crate) struct Walk<'p> {
     /// Values that were stored or brought back for want of room, with the place in the order at which that was.
     pub(crate) events: Vec<(usize, usize)>,
     at: usize,
+    /// The node on whose behalf copies move.
+    running: usize,
+    /// What the plan does, if that was asked for.
+    pub(crate) actions: Option<Vec<Action>>,
 }
 
 impl<'p> Walk<'p> {
@@ -60,6 +92,14 @@ impl<'p> Walk<'p> {
             cost: Cost::default(),
             events: Vec::new(),
             at: 0,
+            running: 0,
+            actions: None,
+        }
+    }
+
+    fn act(&mut self, deed: Deed) {
+        if let Some(actions) = &mut self.actions {
+            actions.push((self.running, deed));
         }
     }
 
@@ -84,6 +124,8 @@ impl<'p> Walk<'p> {
                 for &value in &own.outputs {
                     self.dram[value] = true;
                 }
+                self.running = node;
+                self.act(Deed::Plain);
             } else if self.node(node, 0, plan).is_err() {
                 return None;
             }
@@ -134,7 +176,9 @@ impl<'p> Walk<'p> {
                 self.events.push((value, self.at));
             }
         }
-        let choice = self.choice(node, plan);
+        self.running = node;
+        let number = self.choice(node, plan);
+        let choice = &own.choices[number];
         self.make_room(node, choice, plan);
         for (&value, &bank) in own.inputs.iter().zip(&choice.inputs) {
             if bank != DRAM {
@@ -158,6 +202,7 @@ impl<'p> Walk<'p> {
             self.add(value, bank);
         }
         self.cost.cycles += choice.cycles;
+        self.act(Deed::Run { choice: number, again: depth > 0 });
         for &value in &own.outputs {
             if problem.values[value].stored && !self.dram[value] {
                 self.upload(value);
@@ -173,14 +218,13 @@ impl<'p> Walk<'p> {
         Ok(())
     }
 
-    fn choice(&self, node: usize, plan: &Plan) -> &'p Choice {
+    fn choice(&self, node: usize, plan: &Plan) -> usize {
         let own = &self.problem.nodes[node];
-        if let Some(choice) = plan.picked[node].and_then(|picked| own.choices.get(picked)) {
-            return choice;
+        if let Some(picked) = plan.picked[node].filter(|&picked| picked < own.choices.len()) {
+            return picked;
         }
-        let mut best = &own.choices[0];
-        let mut least = NEVER;
-        for choice in &own.choices {
+        let (mut best, mut least) = (0, NEVER);
+        for (number, choice) in own.choices.iter().enumerate() {
             let mut moved = choice.cycles;
             for (&value, &bank) in own.inputs.iter().zip(&choice.inputs) {
                 let mask = self.mask[value];
@@ -196,7 +240,7 @@ impl<'p> Walk<'p> {
                 }
             }
             if moved < least {
-                (best, least) = (choice, moved);
+                (best, least) = (number, moved);
             }
         }
         best
@@ -234,7 +278,7 @@ impl<'p> Walk<'p> {
         }
         let facts = &self.problem.values[value];
         if mask != 0 {
-            self.cost.cycles += facts.copy;
+            self.copy(value, bank);
         } else {
             if !self.dram[value] {
                 return Err(Impossible);
@@ -244,13 +288,15 @@ impl<'p> Walk<'p> {
             if self.read[value] > 0 || facts.maker.is_some() {
                 self.events.push((value, self.at));
             }
+            self.act(Deed::Down(value, bank));
+            self.add(value, bank);
         }
-        self.add(value, bank);
         Ok(())
     }
 
     fn copy(&mut self, value: usize, bank: u8) {
         self.cost.cycles += self.problem.values[value].copy;
+        self.act(Deed::Copy(value, bank));
         self.add(value, bank);
     }
 
@@ -265,6 +311,7 @@ impl<'p> Walk<'p> {
         if !facts.stored {
             self.events.push((value, self.at));
         }
+        self.act(Deed::Up(value, 1 - (self.mask[value] & 1)));
     }
 
     /// Saves a value whose copy in `bank` is about to be overwritten.
@@ -328,7 +375,11 @@ impl<'p> Walk<'p> {
             if fits && !self.parked[value] {
                 self.copy(value, other);
                 self.parked[value] = true;
-            } else if !(self.dram[value] || plan.remade[value] && !self.operands.contains(&value)) {
+            } else if self.dram[value] {
+                // Nothing is lost.
+            } else if plan.remade[value] && !self.operands.contains(&value) {
+                self.act(Deed::Forget(value, bank));
+            } else {
                 self.upload(value);
             }
         }

@@ -12,9 +12,9 @@ from ...layers.local_copy import COPY
 from ...machine import Target
 from ...pfvm.names import fresh
 from ..lm_copies import lm_copy, move, without_unread
-from . import walk
+from . import plan
+from .plan import Action
 from .problem import BANKS, Problem
-from .walk import Action
 
 
 def rebuilt(problem: Problem, actions: Sequence[Action], target: Target) -> MNGraph:
@@ -35,9 +35,9 @@ class _Rebuilt:
     def run(self, actions: Sequence[Action]) -> MNGraph:
         for action in actions:
             node = self.graph.nodes[action.node]
-            if action.kind == walk.PLAIN:
+            if action.kind == plan.PLAIN:
                 self.nodes.append(node)
-            elif action.kind == walk.RUN:
+            elif action.kind == plan.RUN:
                 self._run(action, node)
             else:
                 self._move(action, node)
@@ -79,11 +79,11 @@ class _Rebuilt:
 
     def _move(self, action: Action, node: MNNode) -> None:
         value, bank = self.problem.values[action.value], action.bank
-        if action.kind == walk.FORGET:
+        if action.kind == plan.FORGET:
             self._append(FORGET, self.where[action.value, bank], None, node)
-        elif action.kind == walk.UP:
+        elif action.kind == plan.UP:
             self._append(UPLOAD, self.where[action.value, bank], value, node)
-        elif action.kind == walk.DOWN:
+        elif action.kind == plan.DOWN:
             self._append(DOWNLOAD, value, self._new(action.value, bank, node), node)
         else:
             source = self.where[action.value, 1 - bank]

@@ -17,8 +17,7 @@ from ..early_shrinks import shrink_early
 from ..schedule_in_lm import SHARES, schedule_in_lm
 from .problem import BANKS, Problem, problem_of
 from .rebuild import rebuilt
-from .search import SEED, Progress, search
-from .walk import Action, Walk
+from .search import SEED, Progress, search, walked
 
 NAME = "auto_recompute_sa"
 
@@ -99,8 +98,9 @@ class Annealing:
         found = search(problem, rooms, self._steps, self._seed, self._seconds, self._progress)
         if found.interrupted is not None:
             self.remarks.append(f"{NAME}: interrupted; the best of {found.tried} plans is taken")
-        actions: list[Action] = []
-        Walk(problem, rooms).cost(found.plan, actions)
+        done = walked(problem, rooms, found.plan)
+        assert done is not None
+        _, actions = done
         self.facts = {
             "plans": found.tried,
             "seed": self._seed,

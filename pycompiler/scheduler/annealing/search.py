@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from emu2 import _core
 
 from .orders import first_orders
+from .plan import Action, Cost, Plan
 from .problem import Problem
-from .walk import Cost, Plan, Walk
 
 #: How many plans are tried for each node, and at least, and at most, if the options do not say.
 PER_NODE, LEAST, MOST = 40, 4_000, 60_000
@@ -49,10 +49,10 @@ def search(
     early after ``seconds``. Without ``seconds``, the same arguments give the same result. An
     interrupt ends the search too; any other exception of ``progress`` is raised.
     """
-    walk = Walk(problem, rooms)
     orders = [order for _, order in first_orders(problem)]
-    first = walk.cost(Plan(orders[0]))
-    assert first is not None
+    found = walked(problem, rooms, Plan(orders[0]))
+    assert found is not None
+    first, _ = found
     wanted = min(MOST, max(LEAST, PER_NODE * len(problem.inputs))) if steps is None else steps
     until = float("inf") if seconds is None else time.monotonic() + seconds
 
@@ -61,10 +61,10 @@ def search(
         return time.monotonic() < until
 
     nodes, values = _rows(problem)
-    (found, cycles, words, tried), stopped = _core.anneal_schedule(
+    ((order, bias, remade, picked), cycles, words, tried), stopped = _core.anneal_schedule(
         nodes,
         values,
-        (walk.rooms[0], walk.rooms[1]),
+        (rooms[0], rooms[1]),
         problem.words_per_cycle,
         orders,
         wanted,
@@ -73,9 +73,26 @@ def search(
     )
     if stopped is not None and not isinstance(stopped, KeyboardInterrupt):
         raise stopped
-    order, bias, remade, picked = found
     plan = Plan(tuple(order), dict(bias), frozenset(remade), dict(picked))
-    return Search(plan, Cost(cycles, words, ()), first, tried, stopped)
+    return Search(plan, Cost(cycles, words), first, tried, stopped)
+
+
+def walked(problem: Problem, rooms: Sequence[int], plan: Plan) -> tuple[Cost, list[Action]] | None:
+    """Return what a plan costs and does; None if it computes something again that it cannot.
+
+    ``rooms`` are the long words of LM0 and LM1 that may be used.
+    """
+    row = plan.order, list(plan.bias.items()), sorted(plan.remade), list(plan.picked.items())
+    found = _core.walk_schedule(*_rows(problem), (rooms[0], rooms[1]), row)
+    if found is None:
+        return None
+    cycles, words, deeds = found
+    actions = []
+    for kind, node, place, number, again in deeds:
+        value, bank = place or (-1, -1)
+        choice = None if number is None else problem.choices[node][number]
+        actions.append(Action(kind, node, value, bank, choice, again))
+    return Cost(cycles, words), actions
 
 
 def _rows(problem: Problem) -> tuple[list[_core._NodeRow], list[_core._ValueRow]]:

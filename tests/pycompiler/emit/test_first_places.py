@@ -11,9 +11,10 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emu2._core import Needs, Timeline
 from pycompiler.emit.hazards import Access
 from pycompiler.emit.other_words import OtherWords, _Use
-from pycompiler.emit.touch_times import TouchTimes
+from pycompiler.emit.ports import rules_of
 from pycompiler.machine import load_target
 
 TARGET = load_target("mini")
@@ -54,15 +55,17 @@ def test_the_first_place_is_that_of_all_times(seed: int) -> None:
 
 @pytest.mark.parametrize("more", [-40, 0, 3, 16, 64])
 def test_times_above_an_access_are_those_of_the_access_there(more: int) -> None:
-    rng, times = random.Random(5), TouchTimes(16)
-    for at in range(30):
+    rng, rules = random.Random(5), rules_of(TARGET)
+    times = Timeline(rules, "mv", ["l2bm"], "l2bm", False)
+    for _ in range(30):
         low = rng.randrange(300)
-        times.note(Access("l2bm", (0, 0), low, low + rng.randint(1, 50), "mv"), at)
+        written = Access("l2bm", (0, 0), low, low + rng.randint(1, 50), "mv")
+        times.place_move(Needs(rules, (), (), (written,), (("l2bm",), 4, 0)), 0)
     found = set()
     for _ in range(50):
         low = rng.randrange(40, 300)
         access = Access("l2bm", (0, 0), low, low + rng.randint(1, 50), "mv")
         there = replace(access, low=access.low + more, high=access.high + more)
-        assert times.last(access, more=more) == times.last(there)
-        found.add(times.last(there))
+        assert times.last_of(access, more) == times.last_of(there, 0)
+        found.add(times.last_of(there, 0))
     assert len(found) > 3

@@ -117,12 +117,12 @@ def test_words_stay_inside_of_their_memories(machine: str) -> None:
     )
     made = prepare([Fragment(lines)] * 2, {}, target, [Kind.OTHER] * 2)
     assert made is not None
-    timeline = Timeline(target, ())
+    timeline = Timeline(target)
     other = OtherWords(target, 1 << 32)
-    assert other.of(made.lines[0], timeline) == ()
+    assert other.of(made.lines[0], timeline.steps) == ()
     for unit in made.units[:2]:
         timeline.place_lines(unit.lines, 0)
-    found = dict(other.of(made.lines[1], timeline))
+    found = dict(other.of(made.lines[1], timeline.steps))
     assert found["grf0"] < 0 <= last + found["grf0"]
     assert found[target.masks["memory"]] == target.cycles
 

@@ -12,8 +12,8 @@ from compiling import compiled, model_of, random_inputs, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_functions import random_function
+from reference_walk import Walk
 
-from emu2 import _core
 from pycompiler.frontend.export import export
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph
@@ -26,10 +26,10 @@ from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
 from pycompiler.scheduler.annealing import search as searching
 from pycompiler.scheduler.annealing.orders import first_orders
+from pycompiler.scheduler.annealing.plan import Action, Plan
 from pycompiler.scheduler.annealing.problem import Problem, problem_of
 from pycompiler.scheduler.annealing.rebuild import rebuilt
 from pycompiler.scheduler.annealing.scheduler import NAME, Annealing
-from pycompiler.scheduler.annealing.walk import Action, Plan, Walk
 from pycompiler.scheduler.schedulers import SCHEDULERS
 from pycompiler.simulation.graph_costs import simulate_graph
 from pycompiler.simulation.settings import BEST, FAKE
@@ -95,15 +95,16 @@ def test_what_is_remade_gives_the_same_bits() -> None:
     remade = 0
     for value, may in enumerate(problem.remakable):
         plan = Plan(tuple(problem.order), remade=frozenset({value}))
-        if not may or Walk(problem, rooms).cost(plan) is None:
+        if not may or searching.walked(problem, rooms, plan) is None:
             continue
 
         class Fixed(Annealing):
             def _searched(
                 self, own: Problem, room: list[int], machine: Target, plan: Plan = plan
             ) -> MNGraph:
-                actions: list[Action] = []
-                assert Walk(own, room).cost(plan, actions) is not None
+                found = searching.walked(own, room, plan)
+                assert found is not None
+                _, actions = found
                 self.plain = None  # its program is taken, however slow it is
                 nonlocal remade
                 remade += any(action.again for action in actions)
@@ -122,12 +123,11 @@ def test_what_is_remade_gives_the_same_bits() -> None:
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=tried(10))
-def test_both_walks_agree(seed: int) -> None:
-    """Test the fast walk against the one in Python, on drawn plans."""
+def test_the_walk_is_that_of_the_reference(seed: int) -> None:
+    """Test costs and actions of drawn plans."""
     rng = random.Random(seed)
     _, problem, _ = laid_out()
     rooms = [rng.randrange(0, 900) for _ in range(2)]
-    nodes, values = searching._rows(problem)
     order = rng.choice([order for _, order in first_orders(problem)])
     count, most = len(problem.values), len(order)
     plan = Plan(
@@ -140,10 +140,9 @@ def test_both_walks_agree(seed: int) -> None:
             if choices and rng.random() < 0.3
         },
     )
-    found = Walk(problem, rooms).cost(plan)
-    row = list(order), list(plan.bias.items()), sorted(plan.remade), list(plan.picked.items())
-    other = _core.schedule_cost(nodes, values, (rooms[0], rooms[1]), row)
-    assert other == (None if found is None else (found.cycles, found.words))
+    actions: list[Action] = []
+    found = Walk(problem, rooms).cost(plan, actions)
+    assert searching.walked(problem, rooms, plan) == (None if found is None else (found, actions))
 
 
 def test_a_search_is_reproducible_and_ends_early() -> None:
@@ -171,7 +170,7 @@ def test_all_orders_are_possible() -> None:
         place = {node: at for at, node in enumerate(order)}
         assert len(place) == len(problem.inputs)
         assert all(place[o] < place[n] for n in order for o in problem.before[n])
-        assert Walk(problem, rooms).cost(Plan(order)) is not None
+        assert searching.walked(problem, rooms, Plan(order)) is not None
 
 
 def test_the_first_order_costs_what_spill_opt_does() -> None:
@@ -179,9 +178,9 @@ def test_the_first_order_costs_what_spill_opt_does() -> None:
     model = model_of(CHAIN, SHAPES, ["y"])
     _, report = compiled(model, scheduler="spill_opt", time_slice="off", sram_budget=0.3)
     _, problem, rooms = laid_out()
-    cost = Walk(problem, rooms).cost(Plan(tuple(problem.order)))
-    assert cost is not None
-    assert cost.words == sum(report["dram_words"].values())
+    found = searching.walked(problem, rooms, Plan(tuple(problem.order)))
+    assert found is not None
+    assert found[0].words == sum(report["dram_words"].values())
 
 
 def test_progress_and_facts() -> None:

@@ -1,6 +1,6 @@
-"""The cost of a plan: goes through the nodes in an order and tracks the copies in LM.
+"""The reference of the walk over a plan: goes through the nodes and tracks the copies in LM.
 
-The rules are those of ``spill_opt`` (see :mod:`..keep_in_lm`). A plan has three more decisions: how
+The rules are those of ``spill_opt`` . A plan has three more decisions: how
 early a value leaves LM, which values are computed again instead of stored, and which banks a node
 uses.
 """
@@ -8,60 +8,23 @@ uses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from .problem import DRAM, Choice, Problem
+from pycompiler.scheduler.annealing.plan import (
+    COPY,
+    DOWN,
+    FORGET,
+    PLAIN,
+    RUN,
+    UP,
+    Action,
+    Cost,
+    Plan,
+)
+from pycompiler.scheduler.annealing.problem import DRAM, Choice, Problem
 
 #: Chains of more nodes are not computed again.
 _DEEPEST = 6
 _NEVER = 1 << 60
-
-#: What a plan does, in order: an action, a value or node, and where.
-RUN, DOWN, UP, COPY, FORGET, PLAIN = "run", "down", "up", "copy", "forget", "plain"
-
-
-@dataclass(frozen=True)
-class Action:
-    """A step of a plan.
-
-    ``value`` is moved or forgotten on behalf of ``node``; ``bank`` is where it goes, or, for an
-    upload or a forget, where it is. ``again`` says that the node has run before.
-    """
-
-    kind: str
-    node: int
-    value: int = -1
-    bank: int = -1
-    choice: Choice | None = None
-    again: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The decisions: an order of all nodes, and exceptions from the rules.
-
-    When LM is full, the value that is read furthest in the future leaves first. ``bias`` is added
-    to the position of that read. ``remade`` are values that are discarded, not stored. ``picked``
-    has the index of a node's choice.
-    """
-
-    order: tuple[int, ...]
-    bias: dict[int, int] = field(default_factory=dict)
-    remade: frozenset[int] = frozenset()
-    picked: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cycles of nodes and moves one after the other, words of DRAM, and the spills.
-
-    ``events`` are values that were stored or loaded again because LM was full, each with the
-    position in the order at which that happened.
-    """
-
-    cycles: int
-    words: int
-    events: Sequence[tuple[int, int]]
 
 
 class _Impossible(Exception):  # noqa: N818
@@ -109,7 +72,6 @@ class _Run:
         self.parked: set[int] = set()
         self.operands: set[int] = set()
         self.cycles = self.words = 0
-        self.events: list[tuple[int, int]] = []
         self.at = 0
 
     def all(self) -> Cost:
@@ -131,7 +93,7 @@ class _Run:
                     self.actions.append(Action(PLAIN, node))
                 continue
             self._node(node, 0)
-        return Cost(self.cycles, self.words, self.events)
+        return Cost(self.cycles, self.words)
 
     # -- one node ----------------------------------------------------------------------------
 
@@ -146,7 +108,6 @@ class _Run:
                 if depth >= _DEEPEST or not problem.remakable[value]:
                     raise _Impossible
                 self._node(problem.maker[value], depth + 1)
-                self.events.append((value, self.at))
         choice = self._choice(node, inputs)
         self._make_room(node, inputs, choice)
         for value, bank in zip(inputs, choice.inputs, strict=True):
@@ -229,8 +190,6 @@ class _Run:
                 raise _Impossible
             self.cycles += self.problem.down[value]
             self.words += self.problem.words[value]
-            if self.read[value] or self.problem.maker[value] >= 0:
-                self.events.append((value, self.at))
         else:
             self.cycles += self.problem.copy[value]
         if self.actions is not None:
@@ -249,8 +208,6 @@ class _Run:
         self.dram[value] = True
         self.cycles += self.problem.up[value]
         self.words += self.problem.words[value]
-        if not self.problem.stored[value]:
-            self.events.append((value, self.at))
         if self.actions is not None:
             bank = 0 if self.mask[value] & 1 else 1
             self.actions.append(Action(UP, node, value, bank))

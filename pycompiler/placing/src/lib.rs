@@ -1,0 +1,22 @@
+//! Places instructions in steps: each at the first step that hazards, slots and ports allow.
+//!
+//! `rules` has the machine's rules, `op` what an instruction needs, and `line` what the instructions of one step occupy.
+//! `placing` finds the step of an instruction. On it stand the list scheduler of one node (`schedule`) and the timeline of a
+//! whole program (`timeline`), in which MVs run beside the lines.
+
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
+
+mod line;
+mod op;
+mod placing;
+mod rules;
+mod schedule;
+mod timeline;
+mod touches;
+
+pub use op::{Facts, Op, Operand};
+pub use rules::{Hazard, Name, Rules};
+pub use schedule::schedule;
+pub use timeline::{Needs, Timeline, Transfer};
+pub use touches::Access;
