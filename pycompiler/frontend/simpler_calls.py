@@ -46,6 +46,8 @@ _CAST_FIRST = {
 }
 #: Operators for which the exporter has no type promotion.
 _PROMOTED = {_ATEN.pow, _ATEN.rsub, _ATEN.stack}
+#: Operators whose bounds torch ignores beyond the range of integers. The exporter wraps them.
+_BOUNDED = {_ATEN.clamp, _ATEN.clamp_min, _ATEN.clamp_max, _ATEN.clip, _ATEN.hardtanh}
 
 
 def _same_operators() -> dict[Any, Any]:
@@ -85,6 +87,10 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
             _cast(node, _given_dtype(node), 1)
         elif packet in _PROMOTED:
             _cast(node, value.dtype, 2)
+        elif packet in _BOUNDED and not value.is_floating_point():
+            range_ = torch.iinfo(value.dtype)
+            held = [min(max(n, range_.min), range_.max) if type(n) is int else n for n in node.args]
+            node.args = tuple(held)
         if node.target in _NEVER_EMPTY and isinstance(value, torch.Tensor) and _known_empty(value):
             node.target = _ATEN.full.default
             node.args, node.kwargs = (list(value.shape), 0), {"dtype": value.dtype}

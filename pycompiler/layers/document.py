@@ -56,7 +56,12 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
   Inputs keep their bits: IsNaN finds a NaN among them, Min, Max, Clip and comparisons take it for a
   number beyond the infinity of its sign, and arithmetic takes it for that infinity.
 * Products of infinities are outside the contract. exp, max, comparisons and choices handle
-  infinities.
+  infinities. Some operators pick by a product with zeros and ones, or with weights. An infinity
+  or a NaN then also reaches results that do not read it, as 0 times infinity. They are: sums and
+  means of `embedding_bag`, adaptive average pools, Resize by weights (on the host `nearest` too),
+  and the gradients of Gather (`x[i]`, `index_select`, `embedding`), of an `index_put` that adds up,
+  of `embedding_bag`, of Resize and of adaptive pools. `gather`, scatters, `diagonal`, `trace`,
+  losses of classes and their gradients choose instead: an infinity stays in its place.
 
 | operator | dtypes | error bound | restrictions |
 |---|---|---|---|

@@ -75,7 +75,8 @@ def _nll_loss_backward(
         grad = grad / total
     elif reduction == _NONE:
         grad = grad.unsqueeze(min(1, target.ndim))
-    return -grad * _counted(x, target, weight, ignored)
+    counted = _counted(x, target, weight, ignored)
+    return torch.where(counted != 0, -grad * counted, 0.0)
 
 
 def _embedding_backward(

@@ -67,6 +67,21 @@ def _column_stack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([t[:, None] if t.ndim == 1 else t for t in _rows(tensors)], 1)
 
 
+def _diagonal(x: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Choose and add up: the exporter multiplies by 0 and 1, which makes NaNs of infinities."""
+    if x.is_complex():
+        return NotImplemented
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    first = min(max(0, -offset), rows)
+    count = max(0, min(rows - first, columns - max(0, offset)))
+    hit = torch.arange(columns) - torch.arange(rows)[:, None] == offset
+    if x.dtype == torch.bool:
+        return (moved & hit).any(-1)[..., first : first + count]
+    kept = torch.where(hit, moved, torch.zeros((), dtype=x.dtype))
+    return kept.sum(-1, dtype=x.dtype)[..., first : first + count]
+
+
 def _diagonal_scatter(
     x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor:
@@ -298,7 +313,10 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.dstack.default: _dstack,
     _ATEN.column_stack.default: _column_stack,
     _ATEN.copy.default: _copied,
+    _ATEN.diagonal.default: _diagonal,
+    _ATEN.diagonal_copy.default: _diagonal,
     _ATEN.diagonal_scatter.default: _diagonal_scatter,
+    _ATEN.trace.default: lambda x: _diagonal(x).sum(),
     _ATEN.index_reduce.default: _index_reduce,
     _ATEN.embedding_renorm.default: _embedding_renorm,
     _ATEN.repeat_interleave.Tensor: _repeat_numbers,

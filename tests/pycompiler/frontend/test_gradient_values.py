@@ -18,8 +18,16 @@ def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
         picked, summed = x.gather(0, d["i"]), x.scatter_add(0, d["i"], x[:3] * d["by"])
         (grad,) = torch.autograd.grad(picked, x, d["by"], retain_graph=True)
         (other,) = torch.autograd.grad(summed.sum(), x)
+        loss = functional.nll_loss(x.reshape(2, 2), d["i"][1:] // 2, reduction="none")
+        (classes,) = torch.autograd.grad(loss, x, d["by"][:2])
         written = torch.scatter(x, 0, d["i"][1:], d["by"][:2]).detach()
-        return {"grad": grad, "summed": summed.detach(), "other": other, "written": written}
+        return {
+            "grad": grad,
+            "summed": summed.detach(),
+            "other": other,
+            "written": written,
+            "classes": classes,
+        }
 
     by = torch.tensor([torch.inf, 1, -2])
     inputs = {"x": torch.tensor([1.5, 2, 3, -4]), "i": torch.tensor([1, 1, 3]), "by": by}

@@ -256,6 +256,26 @@ def _pictures() -> Iterator[Call]:
         yield Call(f"26 to {count}", one, (row,))
 
 
+def _choices() -> Iterator[Call]:
+    """Elements that are not chosen may be infinite; bounds may lie beyond the range of integers."""
+    x = torch.tensor([[1.0, _NAN, -_INF, _INF], [0.5, 3.0, 2.5, -2.5], [7.0, -1.0, 1.0, 3.0]])
+    for dtype in (torch.float32, torch.float64, *_HALVES):
+        for offset in (0, 1, -1, 4, -2):
+            one = lambda x, n=offset: torch.diagonal(x, n)  # noqa: E731
+            yield Call(f"diagonal {offset} of {dtype}", one, (x.to(dtype),))
+        yield Call(f"trace of {dtype}", torch.trace, (x.to(dtype),))
+    for dtype in (torch.float64, *_HALVES):
+        near = lambda x: functional.interpolate(x[None], scale_factor=2.0)  # noqa: E731
+        yield Call(f"nearest infinities of {dtype}", near, (x.to(dtype),))
+    mask = torch.tensor([[True, False], [True, True]])
+    yield Call("diagonal of a mask", torch.diagonal, (mask,))
+    yield Call("trace of integers", torch.trace, (torch.tensor([[3, 1], [2, 4]]),))
+    for dtype in _INTEGERS:
+        for bounds in ({"min": -300, "max": 70000}, {"max": 2**40}, {"min": -1}, {"min": 1.5}):
+            one = lambda x, b=bounds: torch.clamp(x, **b)  # noqa: E731
+            yield Call(f"clamp {dtype} {bounds}", one, (_limits(dtype),))
+
+
 def _shapes() -> Iterator[Call]:
     for name, one in {**_LAST, "any": torch.any, "median": torch.median}.items():
         if name not in ("sum of rows", "prod", "cumsum", "cosine", "std"):
@@ -278,5 +298,5 @@ def _shapes() -> Iterator[Call]:
 
 def edge_calls() -> list[Call]:
     """Return all calls."""
-    parts = (_divisions(), _types(), _signs(), _joins(), _pictures(), _shapes())
+    parts = (_divisions(), _types(), _signs(), _joins(), _pictures(), _shapes(), _choices())
     return list(itertools.chain(*parts))

@@ -25,7 +25,7 @@ from .edges import Call
 #: By element type: the error relative to a result, and to the largest result.
 _BOUNDS = {
     torch.float64: (1e-10, 1e-13),
-    torch.float32: (2e-5, 2e-7),
+    torch.float32: (2e-5, 1e-6),
     torch.float16: (2.0**-9, 2.0**-10),
     torch.bfloat16: (2.0**-6, 2.0**-7),
 }
