@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycom
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo browser test rust test-rust test-python test-long test-matrix corpus fuzz lint lint-rust lint-python manual docs bench guard install clean
+.PHONY: demo browser test rust test-rust test-python test-long test-host test-matrix corpus fuzz lint lint-rust lint-python manual docs bench guard install clean
 
 install: $(STAMP)
 
@@ -61,11 +61,18 @@ HAS_BROWSER := command -v chromium >/dev/null && command -v chromedriver >/dev/n
 browser:
 	@$(HAS_BROWSER) || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
 
+# Host programs in C and linked programs: compilers, link lines, back ends, ninja and make; the sanitizers and valgrind.
+HOST_TESTS := $(addprefix tests/emu2/test_,sdk.py host_programs.py linked_programs.py attach.py board_tools.py)
+
+# The same alone.
+test-host: $(STAMP)
+	EMU2_LONG=1 $(PYTEST) $(HOST_TESTS)
+
 # Millions of cases for the arithmetic, random programs for minutes, and ten times as many graphs, from SEED.
 test-long: $(STAMP)
 	EMU2_LONG=1 cargo test --release $(PACKAGES) --test 'num_*' --test '*fuzz*' -- --nocapture
 	@echo 'hypothesis: SEED=$(SEED)'
-	EMU2_LONG=1 $(PYTEST) --hypothesis-seed=$(SEED) tests/pycompiler tests/emu2/test_wheel.py
+	EMU2_LONG=1 $(PYTEST) --hypothesis-seed=$(SEED) tests/pycompiler tests/emu2/test_wheel.py $(HOST_TESTS)
 
 # Every clone of the kernels that the host has, with 1, 2 and 8 threads. Takes as long as that many times `make test`.
 test-matrix: $(STAMP)

@@ -16,7 +16,20 @@ static double now(void) {
 
 static double least(double a, double b) { return a < b ? a : b; }
 
-int main(void) {
+/* Seconds of one run of the kernel in a file. */
+static double run_of(mnc2_device_t dev, const char *path) {
+    mnc2_kernel_t kernel = mnc2_load_kernel(dev, path);
+    double best = 1e9;
+    for (int round = 0; kernel != NULL && round < ROUNDS; round++) {
+        double begin = now();
+        mnc2_exec_kernel(kernel);
+        mnc2_wait_idma_idle(dev);
+        best = least(best, now() - begin);
+    }
+    return best;
+}
+
+int main(int argc, char **argv) {
     mnc2_device_t dev = mnc2_open(0);
     mnc2_kernel_t kernel = emu2_load_kernel_text(dev, "nop\n");
     char *data = mnc2_alloc_host_buffer(dev, BYTES);
@@ -60,6 +73,9 @@ int main(void) {
     }
     printf("launch %.2f\nqueued launch %.2f\n", 1e6 * single, 1e6 * queued);
     printf("send %.2f\nsend from malloc %.2f\nreceive %.2f\n", copy / send, copy / send_other, copy / receive);
+    if (argc > 1) {
+        printf("run %.9f\n", run_of(dev, argv[1]));
+    }
     free(other);
     mnc2_close(dev);
     return 0;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,8 @@ import click
 import emu2
 from emu2.console import Output
 from emu2.file_roles import READ, WRITTEN, spec_option
-from emu2.profiling import VIEWS, Change, Profile, Row, View, changes, profile
+from emu2.link.origins import MARK, placing
+from emu2.profiling import VIEWS, Change, Profile, Row, View, changes, profile, with_places
 from emu2.words_cli import load_program
 
 _TEXT = 60  # characters of a line that are shown
@@ -35,7 +37,7 @@ def profile_command(
     instructions counts for each of them in the view `instruction`.
     """
     spec = emu2.Spec.load(spec_name)
-    found = profile(load_program(file, spec, "run"))
+    found = _placed(profile(load_program(file, spec, "run")), file)
     other = None if compare is None else profile(load_program(compare, spec, "run"))
     if json_path is not None:
         with Output(json_path, sys.stdout) as sink:
@@ -48,6 +50,17 @@ def profile_command(
         return
     rows = found.rows[by]
     click.echo("\n".join(["", *_table(rows, found.counters["cycles"], by, top)]))
+
+
+def _placed(found: Profile, file: str) -> Profile:
+    """Add the places of the source to the profile of a linked program."""
+    text = "" if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace")
+    return with_places(found, placing(text, file)) if MARK in text else found
+
+
+def shown(found: Profile, by: View, top: int) -> list[str]:
+    """Return the totals of a profile and the rows of a view."""
+    return [*_totals(found), *_table(found.rows[by], found.counters["cycles"], by, top)]
 
 
 def _totals(found: Profile) -> list[str]:

@@ -81,6 +81,13 @@ def profile(program: emu2.Program) -> Profile:
     return Profile(program.filename, program.report(), rows)
 
 
+def with_places(found: Profile, place: Callable[[int], str]) -> Profile:
+    """Begin the note of each row that has a line with its place in the source."""
+    for row in (*found.rows["line"], *found.rows["mv"]):
+        row.note = f"{place(row.line)} {row.note}".strip()
+    return found
+
+
 def _sorted(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (-(row.cycles + row.stalls), row.line, row.text))
 

@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @spec_option
+@click.option("--attach", help="Attach to the process that listens at this socket (EMU2_DEBUG).")
 @click.option("-c", "config", help="JSON of regions to load first.")
 @click.option("--load-memory-file", "load", help="JSON of regions to load first.")
 @click.option("--batch", is_flag=True, help="Read commands from stdin instead of opening a screen.")
-def debug(file: str, spec_name: str, config: str | None, load: str | None, batch: bool) -> None:
-    """Step through FILE (.vsm, .asm), forwards and backwards.
+def debug(
+    file: str | None,
+    spec_name: str,
+    attach: str | None,
+    config: str | None,
+    load: str | None,
+    batch: bool,
+) -> None:
+    """Step through FILE (.vsm, .asm) or the kernels of a process, forwards and backwards.
 
     On a terminal it opens a screen. With `--batch`, or if stdin is no terminal, it reads commands
     from stdin, one per line; `help` lists them.
@@ -29,6 +37,20 @@ def debug(file: str, spec_name: str, config: str | None, load: str | None, batch
     from emu2.debug.commands import Commands, read_commands
     from emu2.debug.session import Files, open_session
 
+    if (file is None) == (attach is None):
+        raise click.UsageError("name FILE, or --attach with a socket.")
+    if attach is not None:
+        from emu2.debug.remote import RemoteSession
+
+        remote = RemoteSession(attach)
+        try:
+            good = read_commands(Commands(remote), stdin_lines())
+        finally:
+            remote.close()
+        if not good:
+            sys.exit(EXIT_FILE)
+        return
+    assert file is not None
     if file == "-":
         raise click.UsageError("FILE must be a file, because commands come from stdin.")
     session = open_session(file, spec_name, Files(config, load))

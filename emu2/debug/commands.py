@@ -69,8 +69,9 @@ class Commands:
 
     def where(self) -> str:
         """Return the line that comes next, with its number and its note."""
-        run = self.session.run
-        line = run.line
+        if not self.session.stopped:
+            return "no kernel is stopped"
+        line = self.session.run.line
         note = self.session.note(line)
         shown = f"{line}: {self.session.line_text(line).strip()}"
         if self.session.at_end:

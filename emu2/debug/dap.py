@@ -114,6 +114,7 @@ class Adapter:
             self._halt()
             self._work.put(None)
             self._worker.join()
+            self._requests.close()
 
     def _halt(self) -> None:
         """Make the program stop if it runs. A request before the run begins is repeated."""
@@ -191,6 +192,8 @@ class Adapter:
             text = f"error[{error['code']}]: {error['message']}"
             self._writer.event("output", category="stderr", output=text + "\n")
             self._stopped("exception", text)
+        elif reason == "exit":
+            self._writer.event("terminated")
         elif reason == "end":
             # The program stays, so that one can look at it and go back.
             self._stopped("pause", "end of the program")

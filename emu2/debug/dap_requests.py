@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -42,6 +43,9 @@ CAPABILITIES = {
 def _said(text: str) -> Body:
     return {"result": text, "variablesReference": 0}
 
+
+PACKED = ".idma.dat"
+"""Files whose text an editor cannot show."""
 
 _GRANULARITY = {"statement": "line", "line": "line", "instruction": "line"}
 
@@ -127,20 +131,35 @@ class Requests:
 
     def _program(self) -> Body:
         path = Path(self._session().path).resolve()
-        return {"name": path.name, "path": self._path(path)}
+        if path.is_file() and not path.name.endswith(PACKED):
+            return {"name": path.name, "path": self._path(path)}
+        return {"name": path.name, "sourceReference": 1}
 
     def on_launch(self, arguments: Body) -> Body:
         """Load a program: `program`, `spec`, `config`, `load`, `stopOnEntry`."""
-        self.session = self._opener(arguments)
-        self.variables = Variables(self.session)
+        self._begin(self._opener(arguments), arguments)
+        return {}
+
+    def _begin(self, session: Session, arguments: Body) -> None:
+        self.close()
+        self.session, self.variables = session, Variables(session)
         self._own.clear()
         self._exceptions.clear()
         self._at_entry = bool(arguments.get("stopOnEntry", True))
-        return {}
+
+    def close(self) -> None:
+        """Let go of the program."""
+        if self.session is not None:
+            self.session.close()
 
     def on_attach(self, arguments: Body) -> Body:
-        """Do the same as `launch`."""
-        return self.on_launch(arguments)
+        """Attach to the process that listens at `socket`; without one, do the same as `launch`."""
+        if "socket" not in arguments:
+            return self.on_launch(arguments)
+        from emu2.debug.remote import RemoteSession
+
+        self._begin(RemoteSession(str(arguments["socket"])), arguments)
+        return {}
 
     def on_configurationDone(self, arguments: Body) -> tuple[Body, Work]:  # noqa: N802
         """Begin: stop at the first statement, or run."""
@@ -161,16 +180,19 @@ class Requests:
 
     # Breakpoints.
 
-    def _replace(self, kind: str, texts: list[str]) -> list[Body]:
+    def _adders(self, texts: Iterable[str]) -> list[Callable[[], Body]]:
+        return [partial(self._session().run.add, text) for text in texts]
+
+    def _replace(self, kind: str, adders: Iterable[Callable[[], Body]]) -> list[Body]:
         """Replace the breakpoints of a kind, and return what the protocol says of each."""
         run = self._session().run
         for number in self._own.pop(kind, []):
             run.remove(number)
         numbers = self._own.setdefault(kind, [])
         said: list[Body] = []
-        for text in texts:
+        for add in adders:
             try:
-                added = run.add(text)
+                added = add()
             except emu2.EmulatorError as error:
                 said.append({"verified": False, "message": str(error)})
                 continue
@@ -185,15 +207,12 @@ class Requests:
         if self._uris:
             source = unquote(urlsplit(source).path)
         wanted = arguments.get("breakpoints") or []
-        if source and Path(source).resolve() != Path(session.path).resolve():
-            refused = {"verified": False, "message": "this file is not the program"}
-            return {"breakpoints": [refused for _ in wanted]}
-        texts = []
+        adders = []
         for one in wanted:
             condition = one.get("condition") or ""
-            line = self._heard(one["line"])
-            texts.append(f"line {line}" + (f" if {condition}" if condition else ""))
-        said = self._replace("line", texts)
+            text = f" if {condition}" if condition else ""
+            adders.append(partial(session.add_at, source, text, self._heard(one["line"])))
+        said = self._replace("line", adders)
         for one, answer in zip(wanted, said, strict=True):
             answer["line"] = one["line"]
         return {"breakpoints": said}
@@ -201,7 +220,7 @@ class Requests:
     def on_setFunctionBreakpoints(self, arguments: Body) -> Body:  # noqa: N802
         """Replace the breakpoints that are written as text: `when CONDITION`, `write PLACE`, ..."""
         texts = [str(one["name"]) for one in arguments["breakpoints"]]
-        return {"breakpoints": self._replace("function", texts)}
+        return {"breakpoints": self._replace("function", self._adders(texts))}
 
     def on_dataBreakpointInfo(self, arguments: Body) -> Body:  # noqa: N802
         """Return the place whose writes a breakpoint can watch."""
@@ -217,12 +236,12 @@ class Requests:
     def on_setDataBreakpoints(self, arguments: Body) -> Body:  # noqa: N802
         """Replace the breakpoints on writes."""
         texts = [f"write {one['dataId']}" for one in arguments["breakpoints"]]
-        return {"breakpoints": self._replace("data", texts)}
+        return {"breakpoints": self._replace("data", self._adders(texts))}
 
     def on_setExceptionBreakpoints(self, arguments: Body) -> Body:  # noqa: N802
         """Replace the breakpoints on values."""
         filters = [str(one) for one in arguments["filters"]]
-        said = self._replace("exception", filters)
+        said = self._replace("exception", self._adders(filters))
         self._exceptions = dict(zip(self._own["exception"], filters, strict=False))
         return {"breakpoints": said}
 
@@ -231,6 +250,8 @@ class Requests:
     def on_stackTrace(self, arguments: Body) -> Body:  # noqa: N802
         """Return the statement that comes next, and the line of the model that it comes from."""
         session = self._session()
+        if not session.stopped:
+            return {"stackFrames": [], "totalFrames": 0}
         line = session.run.line
         name = session.note(line) or Path(session.path).name
         frame = {"id": 1, "name": name, **self._told(line), "source": self._program()}

@@ -77,6 +77,8 @@ class Variables:
         """Return the variables with this number of their parent."""
         run = self._run
         if reference == RUN:
+            if not self._session.stopped:
+                return []
             values: dict[str, Any] = {
                 "unit": self._unit,
                 "position": f"{run.position} of {run.statements}",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import emu2
+from emu2.link.origins import MARK, origins
 from emu2.source_text import lines
 from emu2.words_cli import CONTAINER_MAGIC, load_program
 
@@ -62,14 +63,32 @@ class Session:
         `notes` are shown beside lines (numbers from 1): each counts from its line to the next note.
         `named` gives places for names that the machine does not know.
         """
-        self.path = path
-        self.program = program
+        self._path = path
         self.run = emu2.Debugger(program, machine, room=room)
         text = Path(path).read_bytes().decode(errors="replace") if source is None else source
-        self.lines = lines(text)
+        self._set_text(text)
         self._notes = sorted((notes or {}).items())
         self._named = named
         self.watches: list[str] = []
+
+    def _set_text(self, text: str) -> None:
+        self._lines: Sequence[str] = lines(text)
+        self._origins = origins(text) if MARK in text else []
+
+    @property
+    def path(self) -> str:
+        """The file of the program."""
+        return self._path
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines of the program."""
+        return self._lines
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run stands at a statement."""
+        return True
 
     @property
     def spec(self) -> emu2.Spec:
@@ -84,10 +103,20 @@ class Session:
     def note(self, line: int) -> str:
         """Return the note that counts at `line`; empty if there is none."""
         number = bisect_right(self._notes, line, key=itemgetter(0))
-        return self._notes[number - 1][1] if number else ""
+        if number:
+            return self._notes[number - 1][1]
+        place = self.origin_of(line)
+        return f"{Path(place[0]).name}:{place[1]}" if place else ""
+
+    def origin_of(self, line: int) -> tuple[str, int] | None:
+        """Return the file and line of the source that a line of a linked program comes from."""
+        return self._origins[line - 1] if 0 < line <= len(self._origins) else None
 
     def origin(self, line: int) -> tuple[str, int] | None:
-        """Return the file and the line of the model that the note at `line` names, if it does."""
+        """Return the file and the line of the model or the source that `line` comes from."""
+        place = self.origin_of(line)
+        if place is not None:
+            return place
         found = _SOURCE.search(self.note(line))
         return (found[1], int(found[2])) if found else None
 
@@ -121,6 +150,27 @@ class Session:
                 value = error.message
             found.append((expression, value))
         return found
+
+    def add_at(self, source: str, text: str, line: int) -> dict[str, Any]:
+        """Add a breakpoint at a line of the program, or of the source that it was linked from.
+
+        Raises EmulatorError D0003 for another file, and those of `Debugger.add`.
+        """
+        if source and Path(source).resolve() != Path(self.path).resolve():
+            found = [
+                (place[1], number)
+                for number, place in enumerate(self._origins, 1)
+                if place and Path(place[0]).name == Path(source).name and place[1] >= line
+            ]
+            if not found:
+                remedy = "name the program, or the source that it was linked from"
+                message = "this file is not the program"
+                raise emu2.EmulatorError(code="D0003", message=message, help=remedy)
+            line = min(found)[1]
+        return self.run.add(f"line {line}{text}")
+
+    def close(self) -> None:
+        """End the session."""
 
     def write(self, place: str, value: str) -> None:
         """Write a number to the long words of a place without a format.

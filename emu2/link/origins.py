@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 from emu2.source_text import lines
 
@@ -30,3 +32,18 @@ def origins(text: str) -> list[tuple[str, int] | None]:
         if place is not None:
             place = place[0], place[1] + step
     return found
+
+
+def placing(text: str, name: str) -> Callable[[int], str]:
+    """Return a function that gives the place of a line in the source, such as `sum._vsm:3`.
+
+    ``name`` is the file of lines without a mark before them.
+    """
+    places = origins(text) if MARK in text else []
+
+    def place(line: int) -> str:
+        found = places[line - 1] if 0 < line <= len(places) else None
+        file, number = found or (name, line)
+        return f"{Path(file).name}:{number}"
+
+    return place

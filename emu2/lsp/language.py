@@ -9,6 +9,8 @@ from typing import Literal
 
 import emu2
 from emu2.errors import Diagnostic
+from emu2.link.manual import DIRECTIVES
+from emu2.lsp import linked
 from emu2.lsp.entries import Entries, Operand, SpecLine
 from emu2.source_text import code, comment
 
@@ -44,7 +46,9 @@ class Language:
         self.spec = self.entries.spec
 
     def diagnostics(self, text: str, path: str) -> list[Diagnostic]:
-        """Return the faults and warnings of a source, as `emu2 check` finds them."""
+        """Return the faults and warnings of a source, as `emu2 check` or `emu2 link` finds them."""
+        if path.endswith(linked.ENDING):
+            return linked.diagnostics(text, path, self.spec)
         try:
             return emu2.assemble(text, self.spec, filename=path, policy="check").warnings
         except emu2.AssembleError as refused:
@@ -52,6 +56,10 @@ class Language:
 
     def page(self, line: str, column: int) -> tuple[str, Word] | None:
         """Return the manual's page about the word at a column."""
+        directive = linked.directive_at(line, column)
+        if directive is not None:
+            page = linked.page(directive[0])
+            return None if page is None else (page, Word(*directive, "instruction"))
         word = word_at(line, column)
         if word is None:
             return None
@@ -79,6 +87,8 @@ class Language:
         before = line[:column]
         if comment(before) is not None or before.count('"') % 2:
             return []
+        if re.fullmatch(r"\s*@\w*", before):
+            return [Proposal(name, "instruction", form) for name, (form, _) in DIRECTIVES.items()]
         statement = before.rsplit(";", 1)[-1]
         if re.search(r"\$[a-z0-9]*$", statement):
             return [self._proposed(one) for one in reversed(self.entries.operands)]

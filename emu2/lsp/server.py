@@ -93,7 +93,7 @@ def make_server(spec_name: str) -> LanguageServer:
     def completion(given: types.CompletionParams) -> types.CompletionList:
         document, row, text, column = pointed(given)
         start = column
-        while start and (text[start - 1].isalnum() or text[start - 1] in "_$"):
+        while start and (text[start - 1].isalnum() or text[start - 1] in "_$@"):
             start -= 1
         replaced = _range(document, row, start, column)
         return types.CompletionList(

@@ -26,6 +26,12 @@ TOOLS = {
     "sdk-examples": "emu2.sdk.tools:run_examples",
 }
 """Commands in ``bin``, and their entry points."""
+BOARD_TOOLS = (
+    *("pio-read", "pio-write", "pio", "send-dma", "recv-dma", "read-pdm", "write-pdm", "run-idma"),
+    *("run-idma2", "write-DM", "read-DM", "set-descriptor-regset", "kick-idma2", "set-capture"),
+    "reset",
+)
+"""Names of the program ``board-tools``, which is one for all of them."""
 
 SCRIPT = """#!/bin/sh
 EMU2_SDK_TREE="{root}"
@@ -122,6 +128,9 @@ def install(target: Path) -> None:
             root=root, python=sys.executable, path=packages, module=module, name=name
         )
         write(root / "bin" / tool, text).chmod(0o755)
+    for tool in BOARD_TOOLS:
+        (root / "bin" / tool).unlink(missing_ok=True)
+        (root / "bin" / tool).symlink_to("board-tools")
     activate = ACTIVATE.format(root=root)
     write(root / "activate", activate)
     write(root / "bin" / "activate", activate)

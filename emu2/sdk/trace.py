@@ -1,4 +1,4 @@
-"""``emu2 trace``: runs a program that links the library, and shows which kernels it launched."""
+"""``emu2 trace``: runs a program that links the library, and shows what its kernels did."""
 
 from __future__ import annotations
 
@@ -7,71 +7,27 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 import emu2
-from emu2.console import EXIT_USAGE, Output
+from emu2.console import EXIT_FILE, EXIT_USAGE, Output, stdin_lines
 from emu2.file_roles import READ, WRITTEN
+from emu2.sdk import ran
 
 REPORT = "EMU2_REPORT"
 """The variable with the file where the library writes what ran."""
+_TOP = 20
+_PAUSE = 0.05
 
 
-@dataclass(frozen=True)
-class Device:
-    """What ran on one device."""
-
-    process: int
-    kernels: Sequence[dict[str, Any]]
-    order: Sequence[int]
-    """The first launches, as numbers of kernels."""
-
-
-def read(path: Path) -> list[Device]:
-    """Return the devices of a report, in the order in which they were closed."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    found = [json.loads(line) for line in lines if line]
-    return [Device(one["process"], one["kernels"], one["order"]) for one in found]
-
-
-def table(devices: Sequence[Device], clock_mhz: int) -> Iterator[str]:
-    """Yield the rows of the table: kernels by their cycles, over all devices."""
-    rows: dict[tuple[str, int, int], int] = {}
-    for device in devices:
-        for kernel in device.kernels:
-            key = kernel["name"], kernel["steps"], kernel["cycles"]
-            rows[key] = rows.get(key, 0) + kernel["launches"]
-    whole = sum(cycles * count for (_, _, cycles), count in rows.items())
-    yield f"{'kernel':<40} {'launches':>9} {'steps':>10} {'cycles':>10} {'share':>6}"
-    for (name, steps, cycles), count in sorted(rows.items(), key=lambda r: -r[0][2] * r[1]):
-        share = cycles * count / whole if whole else 0
-        yield f"{name[-40:]:<40} {count:>9} {steps:>10} {cycles:>10} {share:>6.1%}"
-    time = whole / clock_mhz
-    launches = sum(rows.values())
-    counts = f"{len(devices)} devices, {launches} launches, {whole} cycles"
-    yield f"{counts}, {time:.1f} us on the device"
-
-
-def timeline(devices: Sequence[Device], clock_mhz: int) -> dict[str, Any]:
-    """Return the launches as events for Perfetto: a row for each device, in device time."""
-    events: list[dict[str, Any]] = []
-    for number, device in enumerate(devices):
-        now = 0.0
-        for at in device.order:
-            kernel = device.kernels[at]
-            duration = kernel["cycles"] / clock_mhz
-            place = {"pid": device.process, "tid": number, "ts": now, "dur": duration}
-            name = Path(kernel["name"]).name
-            events.append({"name": name, "ph": "X", **place, "args": {"steps": kernel["steps"]}})
-            now += duration
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+def _flag(name: str, help: str) -> Callable[[Any], Any]:
+    """Return an option that a variable chooses, too."""
+    return click.option(f"--{name}", is_flag=True, envvar=f"EMU2_{name.upper()}", help=help)
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -79,38 +35,102 @@ def timeline(devices: Sequence[Device], clock_mhz: int) -> dict[str, Any]:
     "--json", "json_path", type=WRITTEN, help="Write what ran as JSON: a list of devices."
 )
 @click.option(
-    "--timeline", "timeline_path", type=WRITTEN, help="Write a time line that Perfetto opens."
+    "--timeline",
+    "timeline_path",
+    type=WRITTEN,
+    envvar="EMU2_TIMELINE",
+    help="Write a time line that Perfetto opens.",
 )
+@_flag("steps", "Show steps, waits and MVs in the time line, too.")
+@_flag("sanitize", "Look for undefined values, and results that depend on timing or on a format.")
+@_flag("profile", "Show where the cycles of each kernel go.")
+@_flag("counters", "Show the counters of all launches, added up.")
+@_flag("fidelity", "Say how the executed instructions are known.")
+@click.option("--debug", is_flag=True, help="Debug the kernels, by commands from stdin.")
 @click.argument("program", type=READ)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def trace(
     json_path: str | None,
     timeline_path: str | None,
+    steps: bool,
+    sanitize: bool,
+    profile: bool,
+    counters: bool,
+    fidelity: bool,
+    debug: bool,
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM, which links the library, and show which kernels it launched.
+    """Run PROGRAM, which links the library, and show what its kernels did.
 
-    The table goes to stderr. The exit code is that of the program.
+    Tables go to stderr. The exit code is that of the program, or 1 if the sanitizer finds
+    something. The variables EMU2_TIMELINE, EMU2_STEPS, EMU2_SANITIZE, EMU2_PROFILE, EMU2_COUNTERS
+    and EMU2_FIDELITY choose the same as the options.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         environment = {**os.environ, REPORT: str(report)}
+        environment.pop("EMU2_SANITIZE", None)
+        if sanitize:
+            environment["EMU2_SANITIZE"] = "1"
         try:
-            done = subprocess.run([program, *arguments], env=environment, check=False)
+            code = _run([program, *arguments], environment, Path(folder) if debug else None)
         except OSError as error:
             click.echo(f"error: {program}: {error.strerror}", err=True)
             sys.exit(EXIT_USAGE)
-        devices = read(report)
+        devices = ran.read(report)
     clock = emu2.Spec.load("mncore2").clock_mhz
-    for row in table(devices, clock):
-        click.echo(row, err=True)
-    outputs = (
-        (json_path, [vars(device) for device in devices]),
-        (timeline_path, timeline(devices, clock)),
-    )
+    _say(ran.table(devices, clock))
+    found = list(ran.findings(devices))
+    _say(found)
+    if profile:
+        _say_profiles(devices)
+    if counters:
+        _say(f"{value:>14}  {name}" for name, value in ran.counters(devices).items())
+    if fidelity:
+        _say(ran.known(devices).rows())
+    outputs: list[tuple[str | None, Callable[[], Any]]] = [
+        (json_path, lambda: [device.json() for device in devices]),
+        (timeline_path, lambda: ran.timeline(devices, clock, steps=steps)),
+    ]
     for path, data in outputs:
         if path is not None:
             with Output(path, sys.stdout) as sink:
-                sink.write(json.dumps(data) + "\n")
-    sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+                sink.write(json.dumps(data()) + "\n")
+    code = code if code >= 0 else 128 - code
+    sys.exit(code or (EXIT_FILE if found else 0))
+
+
+def _say(rows: Any) -> None:
+    for row in rows:
+        click.echo(row, err=True)
+
+
+def _say_profiles(devices: Sequence[ran.Device]) -> None:
+    from emu2.profile_cli import shown
+
+    for kernel, launches in ran.kernels_of(devices):
+        _say(["", f"{launches} launches of", *shown(kernel.profile(), "line", _TOP)])
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path | None) -> int:
+    """Run a program to its end; with ``folder``, under the debugger."""
+    if folder is None:
+        return subprocess.run(command, env=environment, check=False).returncode
+    from emu2.debug.commands import Commands, read_commands
+    from emu2.debug.remote import RemoteSession
+
+    socket = folder / "debug"
+    wanted = {"EMU2_DEBUG": str(socket), "EMU2_DEBUG_STOP": "1"}
+    with subprocess.Popen(
+        command, env={**environment, **wanted}, stdin=subprocess.DEVNULL
+    ) as process:
+        while not socket.exists() and process.poll() is None:
+            time.sleep(_PAUSE)
+        if process.poll() is None:
+            session = RemoteSession(str(socket))
+            try:
+                read_commands(Commands(session), stdin_lines())
+            finally:
+                session.close()
+        return process.wait()

@@ -136,6 +136,7 @@ codes! {
     Unwritable = "F0005", "the file cannot be written", "check the folder and its permissions";
     MemoryRange = "F0006", "the memory file reaches past the end of its region", "lower the offset or the length";
     Overwrites = "F0008", "an output would overwrite another file of the command", "name another file";
+    SavedState = "F0009", "the file is no saved state", "name a file that a device of this version has saved";
     FileSize = "F0007", "the file is too large", "use a smaller file; the limit is lower for pipes and devices";
 
     AddressRange = "R0001", "the address is past the end of the memory", "use a smaller address or count";

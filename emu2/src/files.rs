@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Bytes of the longest source that is read from a file.
 pub const SOURCE_LIMIT: u64 = 1 << 30;
 
+/// Bytes of the longest saved state that is read.
+pub const STATE_LIMIT: u64 = 1 << 36;
+
 /// Most bytes that are read from anything but a regular file, because a pipe or a device may have no end.
 pub const STREAM_LIMIT: u64 = 1 << 28;
 

@@ -91,7 +91,9 @@ fn containers() {
     let spec = Arc::new(Spec::load("mncore2").unwrap());
     let program = assemble_bytes(b"ladd $lm0v $ln0v $lr0v # sum\nnop\n", "sum.vsm", &spec, Policy::Run).unwrap();
     let packed = pack(&program).unwrap();
-    assert_eq!(unpack(&packed).unwrap(), "ladd $lm0v $ln0v $lr0v\nnop\n");
+    assert_eq!(unpack(&packed).unwrap(), "#line 1 \"sum.vsm\"\nladd $lm0v $ln0v $lr0v\nnop\n");
+    let unnamed = assemble_bytes(b"nop\n", "<text>", &spec, Policy::Run).unwrap();
+    assert_eq!(unpack(&pack(&unnamed).unwrap()).unwrap(), "nop\n");
     let mut table: Vec<(Vec<u8>, &str)> = (0..packed.len()).map(|n| (packed[..n].to_vec(), "")).collect();
     table.push(([packed.clone(), vec![0]].concat(), "blocks"));
     table.push(([&MAGIC[..], &[3, 0, 0, 0], &packed[12..]].concat(), "version 3"));

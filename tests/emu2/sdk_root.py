@@ -14,6 +14,7 @@ TREE = Path(__file__).parents[2]
 SOURCES = TREE / "tests" / "data" / "sdk"
 SECONDS = 120
 """A program that hangs is stopped after this time."""
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
 
 def run(
@@ -78,3 +79,47 @@ def folder_of(path: Path) -> Path:
     for kernel in kernels().iterdir():
         shutil.copy(kernel, path / "_build")
     return path
+
+
+LINKS = {
+    "archive and libraries": (
+        "g++",
+        "{emu} {lib} {o} {archive} -o {out} -lrt -lm -fopenmp -lgpfn3 -lmnc2",
+    ),
+    "libraries": ("g++", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp"),
+    "libraries by gcc": ("gcc", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lpthread -lm"),
+    "libraries in order of the reference": (
+        "g++",
+        "{o} -o {out} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp",
+    ),
+    "one library": ("gcc", "{o} -o {out} {lib} -lmnc2"),
+    "archive": ("gcc", "{o} -o {out} {archive} -lrt -lm -lpthread -lstdc++ -fopenmp"),
+}
+"""The link lines of public build files."""
+
+
+def build(folder: Path, name: str, how: str, *flags: str, compiler: str = "gcc") -> Path:
+    """Compile and link a program of the tests."""
+    sdk = root()
+    source = SOURCES / f"{name}.c"
+    done(compiler, *flags, f"-I{sdk}/include", f"-I{SOURCES}", "-c", source, "-o", folder / "o.o")
+    driver, line = LINKS[how]
+    if compiler.startswith("clang"):
+        driver = "clang" if driver == "gcc" else "clang++"
+        line = line.replace("-fopenmp", "")
+    words = line.format(
+        emu=f"-L{sdk}/lib/emu-lib",
+        lib=f"-L{sdk}/lib",
+        archive=f"{sdk}/lib/libmnc2.a",
+        o=folder / "o.o",
+        out=folder / name,
+    ).split()
+    done(driver, *words)
+    return folder / name
+
+
+def passes(program: Path, backend: str = "lib/emu-lib", **variables: str) -> None:
+    """Run a program, which says that it passed."""
+    variables = {"LD_LIBRARY_PATH": f"{root()}/{backend}", "MNC2_EMU_CONFIG": "x", **variables}
+    result = run(program, cwd=program.parent, env=variables)
+    assert (result.returncode, result.stdout) == (0, "PASS\n"), result.stdout + result.stderr

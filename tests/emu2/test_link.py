@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import link_case
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from link_case import FLAGS, PES, POOL, Run, flags, linked
 
 import emu2
+from emu2.debug.session import open_session
 from emu2.link import origins
 
 RANDOM = np.random.default_rng(54)
@@ -224,3 +228,53 @@ def test_map_and_comments() -> None:
     assert found["# title"] == ("k._vsm", 1)
     assert found["l1bmd $lb0 $lm0v/1100"] == ("k._vsm", 2)
     assert found["l1bmd $lm0v $lb0"] == ("k._vsm", 5)
+
+
+def test_tools_show_the_source(tmp_path: Path) -> None:
+    """Profile, debugger, sanitizer and packed kernels name the line of the `._vsm`."""
+    source = "@distribute a from_param 8 size 1 $lm0\nlpassa $lm8 $ln0\nd get $ln0n0c0b0m0p0 1\n"
+    path = tmp_path / "k.vsm"
+    path.write_text(linked(source))
+    command = [sys.executable, "-m", "emu2.cli"]
+
+    def printed(*arguments: str, text: str | None = None) -> str:
+        done = subprocess.run(
+            [*command, *arguments], input=text, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    assert re.search(
+        r"lpassa \$lm8 \$ln0 +# k\._vsm:2$", printed("profile", str(path)), re.MULTILINE
+    )
+    shown = printed("debug", str(path), text="break line 100\nto position 1\nwhere\n")
+    assert "[k._vsm:1]" in shown
+    assert "= from k._vsm:3" in printed("run", str(path), "--sanitize")
+    program = emu2.assemble(linked(source), link_case.SPEC, filename="k.vsm")
+    text = emu2.unpack(emu2.pack(program))
+    found = dict(zip(text.splitlines(), origins(text), strict=True))
+    assert found["lpassa $lm8 $ln0"] == ("k._vsm", 2)
+    assert found["l1bmd $lb0 $lm0v/1000"] == ("k._vsm", 1)
+    assert text.count("#line") == 2
+    plain = emu2.assemble("\n# title\nnop\nnop\n\nnop\n", link_case.SPEC, filename="a/p.vsm")
+    packed = emu2.unpack(emu2.pack(plain))
+    assert packed == '#line 3 "a/p.vsm"\nnop\nnop\n#line 6 "a/p.vsm"\nnop\n'
+
+
+def test_breakpoints_in_the_source(tmp_path: Path) -> None:
+    """A line of the `._vsm` leads to the first line that comes from it, or from the next one."""
+    path = tmp_path / "k.vsm"
+    path.write_text(linked("@distribute a from_param 8 size 1 $lm0\n\nlpassa $lm0 $ln0\n"))
+    session = open_session(str(path), "mncore2")
+    lines = path.read_text().splitlines()
+    for wanted, expected in (
+        (1, "nop; wait i10"),
+        (2, "lpassa $lm0 $ln0"),
+        (3, "lpassa $lm0 $ln0"),
+    ):
+        added = session.add_at("/elsewhere/k._vsm", "", wanted)
+        position = session.run.at_line(added["line"])
+        assert lines[session.run.line_of(position) - 1] == expected
+    assert session.origin(session.run.line) == ("k._vsm", 1)
+    for name, line in (("other._vsm", 1), ("k._vsm", 9)):
+        with pytest.raises(emu2.EmulatorError, match="D0003"):
+            session.add_at(name, "", line)

@@ -12,9 +12,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from link_case import PLACEMENT, STRUCTURE
 from lsp_client import ROOT, Client
 
 import emu2
+from emu2.link.linker import HANDLERS
+from emu2.link.manual import DIRECTIVES
 from emu2.lsp.document import Document
 from emu2.lsp.entries import Entries
 from emu2.lsp.language import Language, words
@@ -133,6 +136,40 @@ def test_definition_is_the_entry_of_the_spec(
     above = next(text for text in reversed(lines[:number]) if text.startswith("[["))
     assert above == f"[[{section}]]"
     assert path.read_bytes() in [p.read_bytes() for p in ROOT.glob("isa_specs/*/*.toml")]
+
+
+def test_directives(tmp_path: Path) -> None:
+    """Pages and proposals of the linker's directives, and the faults of a source at its lines."""
+    language = Language("mncore2")
+    for name, (form, _) in DIRECTIVES.items():
+        page, word = language.page(f"  {name} a b", 5) or ("", None)
+        assert page.startswith(form)
+        assert word is not None
+        assert (word.start, word.end) == (2, 2 + len(name))
+    assert set(DIRECTIVES) == set(HANDLERS)
+    assert language.page("@unknown a", 3) is None
+    assert {one.text for one in language.proposals("@al", 3)} == set(DIRECTIVES)
+    source = "nop\n@distribute a from_param 8 size 5 $lm0\n@other\n"
+    path = tmp_path / "k._vsm"
+
+    def found(text: str) -> list[tuple[int, str, str]]:
+        faults = language.diagnostics(text, str(path))
+        return [(one["line"], one["code"], one["severity"]) for one in faults]
+
+    assert found(source) == [(3, "", "error")]
+    (tmp_path / "k.param").write_text(PLACEMENT.replace("{more}", ""))
+    (tmp_path / "k.stparam").write_text(STRUCTURE.replace("{more}", ""))
+    assert found(source) == [(2, "E242", "error")]
+    good = "@distribute a from_param 8 size 1 $lm0\n"
+    assert found(good) == []
+    assert found(f"{good}\n  fly $lm0\nnop # $lb0\n") == [(3, "A0102", "error")]
+    assert found("mvp/n64i2a $p0@0 $lc0@0.0\n") == [(1, "W002", "warning"), (1, "W003", "warning")]
+
+
+def test_the_page_names_every_directive() -> None:
+    page = (ROOT / "docs" / "link.md").read_text()
+    for form, about in DIRECTIVES.values():
+        assert f"| `{form}` | {about} |" in page
 
 
 @pytest.mark.parametrize("machine", ["mncore2", "mini"])

@@ -9,91 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from sdk_root import SOURCES, TREE, done, folder_of, root, run, staged
+from sdk_root import LINKS, SOURCES, STRICT, TREE, build, done, folder_of, passes, root, run, staged
+
+import emu2
+
+LANGUAGES = TREE / "emu2/capi/sdk/share/examples/mnc2/languages"
+"""Examples in other languages, which the SDK installs."""
 
 needs = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is missing")
     for name in ("clang", "clang++", "gfortran", "ninja", "make", "cmake", "pkg-config", "valgrind")
 }
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror")
-
-LINKS = {
-    "archive and libraries": (
-        "g++",
-        "{emu} {lib} {o} {archive} -o {out} -lrt -lm -fopenmp -lgpfn3 -lmnc2",
-    ),
-    "libraries": ("g++", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp"),
-    "libraries by gcc": ("gcc", "{o} -o {out} {emu} {lib} -lmnc2 -lgpfn3 -lstdc++ -lpthread -lm"),
-    "libraries in order of the reference": (
-        "g++",
-        "{o} -o {out} {lib} -lmnc2 -lgpfn3 -lstdc++ -lrt -lm -fopenmp",
-    ),
-    "one library": ("gcc", "{o} -o {out} {lib} -lmnc2"),
-    "archive": ("gcc", "{o} -o {out} {archive} -lrt -lm -lpthread -lstdc++ -fopenmp"),
-}
-"""The link lines of public build files."""
-
-PROGRAMS = {
-    "copy": "archive and libraries",
-    "state": "libraries",
-    "endian": "libraries by gcc",
-    "tags": "archive",
-    "queue": "libraries",
-    "debug": "one library",
-    "beside": "archive and libraries",
-    "pools": "libraries in order of the reference",
-    "capture": "libraries",
-    "refused": "libraries by gcc",
-    "threads": "libraries by gcc",
-    "outputs": "archive and libraries",
-    "constants": "archive",
-    "loop": "libraries",
-    "singles": "one library",
-}
-"""Programs of the normal run, and how each is linked."""
-
-
-def build(folder: Path, name: str, how: str, *flags: str, compiler: str = "gcc") -> Path:
-    """Compile and link a program of the tests."""
-    sdk = root()
-    source = SOURCES / f"{name}.c"
-    done(compiler, *flags, f"-I{sdk}/include", f"-I{SOURCES}", "-c", source, "-o", folder / "o.o")
-    driver, line = LINKS[how]
-    if compiler.startswith("clang"):
-        driver = "clang" if driver == "gcc" else "clang++"
-        line = line.replace("-fopenmp", "")
-    words = line.format(
-        emu=f"-L{sdk}/lib/emu-lib",
-        lib=f"-L{sdk}/lib",
-        archive=f"{sdk}/lib/libmnc2.a",
-        o=folder / "o.o",
-        out=folder / name,
-    ).split()
-    done(driver, *words)
-    return folder / name
-
-
-def passes(program: Path, backend: str = "lib/emu-lib", **variables: str) -> None:
-    """Run a program, which says that it passed."""
-    variables = {"LD_LIBRARY_PATH": f"{root()}/{backend}", "MNC2_EMU_CONFIG": "x", **variables}
-    result = run(program, cwd=program.parent, env=variables)
-    assert (result.returncode, result.stdout) == (0, "PASS\n"), result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name: str, tmp_path: Path) -> None:
-    program = build(folder_of(tmp_path / name), name, PROGRAMS[name], *STRICT)
-    passes(program)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("how", LINKS)
-@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=needs["clang"])])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_in_every_way(name: str, compiler: str, how: str, tmp_path: Path) -> None:
-    program = build(folder_of(tmp_path / name), name, how, *STRICT, compiler=compiler)
-    for backend in ("lib/emu-lib", "lib/emu-process", "lib"):
-        passes(program, backend)
 
 
 @pytest.mark.parametrize("how", LINKS)
@@ -149,7 +75,7 @@ def test_cpp(compiler: str, tmp_path: Path) -> None:
     )
     program = folder_of(tmp_path) / "owners"
     strict = ("-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror")
-    done(compiler, *strict, SOURCES / "owners.cpp", "-o", program, *flags.split())
+    done(compiler, *strict, LANGUAGES / "owners.cpp", "-o", program, *flags.split())
     assert run(program, cwd=tmp_path).stdout == "PASS\n"
 
 
@@ -157,26 +83,15 @@ def test_cpp(compiler: str, tmp_path: Path) -> None:
 def test_fortran(tmp_path: Path) -> None:
     program = folder_of(tmp_path) / "host"
     libraries = (f"-L{root()}/lib", f"-Wl,-rpath,{root()}/lib", "-lmnc2")
-    done("gfortran", "-Wall", SOURCES / "host.f90", "-o", program, *libraries, cwd=tmp_path)
+    done("gfortran", "-Wall", LANGUAGES / "host.f90", "-o", program, *libraries, cwd=tmp_path)
     assert run(program, cwd=tmp_path).stdout.strip() == "PASS"
 
 
 def test_ctypes(tmp_path: Path) -> None:
     """Python loads the library without the package emu2."""
-    script = f"""
-import ctypes
-library = ctypes.CDLL("{root()}/lib/libmnc2.so")
-library.mnc2_open.restype = library.mnc2_load_kernel.restype = ctypes.c_void_p
-dev = ctypes.c_void_p(library.mnc2_open(0))
-kernel = ctypes.c_void_p(library.mnc2_load_kernel(dev, b"_build/copy.idma.dat"))
-data, out = (ctypes.c_uint64 * 64)(*range(64)), (ctypes.c_uint64 * 64)()
-assert library.mnc2_send(dev, data, ctypes.c_uint64(0), ctypes.c_size_t(512), 16) == 0
-assert library.mnc2_exec_kernel(kernel) == 0
-assert library.mnc2_recv(dev, out, ctypes.c_uint64(512), ctypes.c_size_t(512), 30) == 0
-assert list(out) == list(range(64))
-library.mnc2_close(dev)
-"""
-    done(sys.executable, "-I", "-c", script, cwd=folder_of(tmp_path))
+    command = (sys.executable, "-I", LANGUAGES / "host.py")
+    env = {"LIBRARY": f"{root()}/lib/libmnc2.so"}
+    assert done(*command, cwd=folder_of(tmp_path / "run"), env=env) == "PASS\n"
 
 
 @needs["ninja"]
@@ -308,6 +223,81 @@ def test_trace(tmp_path: Path) -> None:
     assert "1 devices, 4 launches" in result.stderr
     assert run(*command, "sh", "-c", "exit 7").returncode == 7
     assert run(*command, tmp_path / "none").returncode == 2
+
+
+def test_trace_tools(tmp_path: Path) -> None:
+    """Profile, counters, fidelity and steps of the launches, by options or by variables."""
+    program = build(folder_of(tmp_path), "state", "libraries")
+    library = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-lib"}
+    command = (sys.executable, "-m", "emu2.cli", "trace")
+    options = ("--profile", "--counters", "--fidelity", "--sanitize", "--steps")
+    by_option = run(*command, *options, "--timeline", "a.json", program, cwd=tmp_path, env=library)
+    names = {f"EMU2_{option[2:].upper()}": "1" for option in options}
+    chosen = {**library, **names, "EMU2_TIMELINE": "b.json"}
+    by_variable = run(*command, program, cwd=tmp_path, env=chosen)
+    assert (by_option.returncode, by_option.stdout) == (0, "PASS\n")
+    assert by_option.stderr == by_variable.stderr
+    shown = by_option.stderr
+    assert "3 launches of\n_build/twice: 44 steps, 424 cycles" in shown
+    assert re.search(
+        r"^ +252 .*nop; wait i1e  # twice\.vsm:10 waits for line 9", shown, re.MULTILINE
+    )
+    counted = {name: int(n) for n, name in re.findall(r"^ +(\d+)  ([\w.]+)$", shown, re.MULTILINE)}
+    assert (counted["steps"], counted["words.pdm.written"]) == (183, 192)
+    assert "191 100.0%  reproduced against real output" in shown
+    first, second = (
+        json.loads((tmp_path / f"{name}.json").read_text())["traceEvents"] for name in "ab"
+    )
+    strip = {"pid"}
+    assert [{k: v for k, v in one.items() if k not in strip} for one in first] == [
+        {k: v for k, v in one.items() if k not in strip} for one in second
+    ]
+    launches = [event for event in first if event["ph"] == "X" and event["tid"] == 0]
+    steps = [event for event in first if event["ph"] == "X" and event["tid"] > 0]
+    assert [event["name"] for event in launches] == ["keep", "twice", "twice", "twice"]
+    assert {event["args"]["place"].split(":")[0] for event in steps} == {"keep.vsm", "twice.vsm"}
+    for launch in launches[1:]:
+        ends = launch["ts"] + launch["dur"]
+        own = [event for event in steps if launch["ts"] <= event["ts"] < ends]
+        assert sum(event["name"] == "ladd $lm0 $lm0 $ln0" for event in own) == 1
+
+
+def test_trace_sanitizes(tmp_path: Path) -> None:
+    """What the host receives without a value is found, at its place in the source."""
+    program = build(folder_of(tmp_path), "undefined", "libraries")
+    library = {"LD_LIBRARY_PATH": f"{root()}/lib/emu-lib"}
+    command = (sys.executable, "-m", "emu2.cli", "trace", "--sanitize", "--json", "ran.json")
+    result = run(*command, program, cwd=tmp_path, env=library)
+    assert (result.returncode, result.stdout) == (1, "PASS\n")
+    found = result.stderr.split("on the device\n")[1].splitlines()
+    assert found[0].startswith("warning[Z0101]: pdm[64] of n0 is shown and has no defined value")
+    assert "line 1 of undefined.vsm reads lm0[20]" in found[0]
+    assert found[1] == "  --> receive of 512 bytes at 512 (launch 1 of _build/undefined)"
+    (device,) = json.loads((tmp_path / "ran.json").read_text())
+    assert device["kernels"][0]["findings"][0]["code"] == "Z0101"
+    alone = run(program, cwd=tmp_path, env={**library, "EMU2_SANITIZE": "1"})
+    assert (alone.returncode, "warning[Z0101]: receive of 512" in alone.stderr) == (0, True)
+
+
+def test_a_process_that_closes_nothing(tmp_path: Path) -> None:
+    """Its launches and its memories are written when it ends."""
+    source = tmp_path / "left.c"
+    text = (SOURCES / "copy.c").read_text().replace("mnc2_close(dev);", "")
+    source.write_text(text)
+    folder, sdk = folder_of(tmp_path / "run"), root()
+    flags = (f"-I{sdk}/include", f"-I{SOURCES}", f"-L{sdk}/lib", f"-Wl,-rpath,{sdk}/lib", "-lmnc2")
+    done("gcc", source, "-o", folder / "left", *flags)
+    files = {"EMU2_REPORT": str(folder / "report"), "EMU2_STATE": str(folder / "state")}
+    assert done(folder / "left", cwd=folder, env=files) == "PASS\n"
+    assert json.loads((folder / "report").read_text())["kernels"][0]["launches"] >= 1
+    machine = emu2.Machine(emu2.Spec.load("mncore2"))
+    machine.load_state(folder / "state")
+    assert machine.read("pdm", addr=0, count=64, group=0).any()
+    other = emu2.Machine(emu2.Spec.load("mini"))
+    with pytest.raises(emu2.EmulatorError, match="R0005"):
+        other.load_state(folder / "state")
+    machine.save_state(folder / "again")
+    assert (folder / "again").read_bytes() == (folder / "state").read_bytes()
 
 
 def test_kits(tmp_path: Path) -> None:

@@ -4,26 +4,31 @@
 //! accesses and waits see the device after every kernel that was launched before them, so results do not depend on time. A
 //! kernel that waits for a tag of the host starts when the host has signalled it.
 
+use crate::attach;
 use crate::capture::{Capture, Counters, Snapshot};
+use crate::kept;
 use crate::kernel::{self, Loaded};
 use crate::limits::{Limit, Limits};
+use crate::message;
 use crate::pool::Pool;
 use crate::queue::{Brought, Queue, TransferId, Way, DEPTH};
 use crate::record::Record;
 use crate::shared::{Pools, Rules, Shared, State};
 use crate::status::{Refusal, Status};
-use emu2::host::{Device, Endian, TagRules, UnitNumbers};
+use emu2::host::{Device, Endian, TagRules};
 use emu2::spec::Spec;
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
 /// The machine of a device.
 pub const DEFAULT_SPEC: &str = "mncore2";
 
 /// A device with its queue. Dropping it closes it, after the kernels that can run have run.
 pub struct Board {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     size: u64,
+    /// The file that keeps the contents of all memories.
+    pub(crate) kept: OnceLock<PathBuf>,
 }
 
 impl Board {
@@ -62,7 +67,10 @@ impl Board {
             run_ended: false,
         };
         let (state, changed, wanted) = (Mutex::new(state), Condvar::new(), Condvar::new());
-        Ok(Board { shared: Arc::new(Shared { rules, spec, state, changed, wanted }), size })
+        let shared = Arc::new(Shared { rules, spec, state, changed, wanted });
+        let memories: Weak<Shared> = Arc::downgrade(&shared);
+        attach::register(memories);
+        Ok(Board { shared, size, kept: OnceLock::new() })
     }
 
     /// The machine.
@@ -76,7 +84,7 @@ impl Board {
     }
 
     /// The device after everything that can run has run.
-    fn settled(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn settled(&self) -> MutexGuard<'_, State> {
         self.shared.drive(|_| false)
     }
 
@@ -157,7 +165,11 @@ impl Board {
     pub fn receive(&self, out: &mut [u8], offset: u64, tag: u32) -> Result<(), Refusal> {
         let mut state = self.settled();
         state.run_ended = true;
-        state.usable(Status::Dma)?.recv(out, offset, tag).map_err(Refusal::from)
+        state.usable(Status::Dma)?.recv(out, offset, tag)?;
+        if self.shared.rules.sanitize {
+            state.shown(offset, out.len());
+        }
+        Ok(())
     }
 
     /// Checks the place of a transfer.
@@ -304,42 +316,6 @@ impl Board {
         Ok(())
     }
 
-    /// Reads long words of a memory of one unit, after everything that can run has run.
-    ///
-    /// # Errors
-    /// [`Status::Param`] for a memory, unit or address that does not exist.
-    pub fn debug_read(&self, memory: &str, place: UnitNumbers, addr: u64, count: u64) -> Result<Vec<u64>, Refusal> {
-        let mut state = self.settled();
-        state.run_ended = true;
-        Ok(state.device()?.debug_read(memory, place, addr, count)?)
-    }
-
-    /// Writes long words of a memory of one unit, after everything that can run has run.
-    ///
-    /// # Errors
-    /// [`Status::Param`] for a memory, unit or address that does not exist.
-    pub fn debug_write(&self, memory: &str, place: UnitNumbers, addr: u64, words: &[u64]) -> Result<(), Refusal> {
-        let mut state = self.settled();
-        state.begin(self.shared.rules)?;
-        Ok(state.device()?.debug_write(memory, place, addr, words)?)
-    }
-
-    /// Copies bytes to DRAM of group 0, from byte `address` on, in the byte order of transfers.
-    ///
-    /// # Errors
-    /// [`Status::Param`] past its end, and for addresses and lengths that are no multiples of 8 bytes.
-    pub fn dram_write(&self, address: u64, data: &[u8]) -> Result<(), Refusal> {
-        Ok(self.settled().usable(Status::Dma)?.dram_write(address, data)?)
-    }
-
-    /// Fills `out` from DRAM of group 0, from byte `address` on, in the byte order of transfers.
-    ///
-    /// # Errors
-    /// Those of [`Board::dram_write`].
-    pub fn dram_read(&self, address: u64, out: &mut [u8]) -> Result<(), Refusal> {
-        Ok(self.settled().usable(Status::Dma)?.dram_read(address, out)?)
-    }
-
     /// The value of a limit; with a count, the previous one.
     pub fn limit(&self, limit: Limit, count: Option<i32>) -> i32 {
         let limits = &mut self.shared.lock().limits;
@@ -391,6 +367,11 @@ impl Drop for Board {
         state.closing = true;
         if let Some(record) = state.record.take() {
             record.write();
+        }
+        if let (Some(path), Some(device)) = (self.kept.get(), &state.device) {
+            if let Err(refusal) = kept::save(device, path) {
+                message::show(&format!("emu2: {refusal}"));
+            }
         }
         drop(state);
         self.shared.wanted.notify_all();

@@ -12,6 +12,14 @@ pub(crate) const DMA_LIMIT: &str = "EMU2_DMA_LIMIT";
 pub(crate) const DUMP: &str = "EMU2_DUMP";
 /// A file for what ran on each device, a line of JSON each.
 pub(crate) const REPORT: &str = "EMU2_REPORT";
+/// A file for the contents of all memories: read when a device is opened, written when it is closed.
+pub(crate) const STATE: &str = "EMU2_STATE";
+/// Any text: kernels are checked for results that depend on undefined values, on timing or on the range of a format.
+pub(crate) const SANITIZE: &str = "EMU2_SANITIZE";
+/// A socket at which a debugger may attach.
+pub(crate) const DEBUG: &str = "EMU2_DEBUG";
+/// Any text: the first kernel waits for a debugger.
+pub(crate) const DEBUG_STOP: &str = "EMU2_DEBUG_STOP";
 /// Any text: no messages on stderr.
 pub(crate) const QUIET: &str = "EMU2_QUIET";
 

@@ -123,6 +123,13 @@ pub(crate) fn pointer(number: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number)
 }
 
+/// The devices that this process has open. None of them while another thread is inside of the tables.
+pub(crate) fn open_devices() -> Vec<usize> {
+    let owned = leaked(TABLES.load(Ordering::Acquire)).filter(|owned| owned.process == std::process::id());
+    let tables = owned.and_then(|owned| owned.tables.try_lock().ok());
+    tables.map_or_else(Vec::new, |tables| tables.devices.keys().copied().collect())
+}
+
 /// The device of a handle.
 pub(crate) fn device(handle: *mut c_void) -> Result<Arc<Board>, Refusal> {
     if handle.is_null() {

@@ -31,10 +31,13 @@
 //! | `environment` | the variables that are read |
 //! | `message` | the last message of a thread |
 //! | `record` | what ran on a device |
+//! | `kept` | the file that keeps the memories of a device |
 //! | `kernel` | loaded kernels |
 //! | `queue` | what is queued on a device: kernels and transfers |
+//! | `attach` | a debugger that attaches to the process |
 //! | `shared` | the state of a device, and what runs |
 //! | `board` | a device: runs what is queued, in order |
+//! | `memories` | access to the memories of a device |
 //! | `handles` | handles of C programs, which are never dereferenced |
 //! | `user` | memory of the program that calls |
 //! | `ffi` | the functions for C |
@@ -42,13 +45,16 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 #![warn(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
 
+mod attach;
 mod board;
 mod capture;
 mod environment;
 pub mod ffi;
 mod handles;
+mod kept;
 mod kernel;
 mod limits;
+mod memories;
 mod message;
 mod pool;
 mod queue;

@@ -1,17 +1,27 @@
 //! The state of a device, and the one place that runs what is queued.
 
+use crate::attach::{self, Memories};
 use crate::capture::Counters;
 use crate::environment;
+use crate::kernel::Loaded;
 use crate::limits::Limits;
+use crate::message;
 use crate::pool::Pool;
 use crate::queue::{Brought, Queue, Way, Work};
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::status::{Refusal, Status};
+use emu2::debug::HistoryLimits;
 use emu2::error::{Code, Error};
+use emu2::exec::{Finding, RunError};
 use emu2::host::Device;
+use emu2::machine::Machine;
+use emu2::report::Report;
 use emu2::spec::Spec;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The images of a kernel that a debugger has.
+const HISTORY: HistoryLimits = HistoryLimits { bytes: 1 << 28, every: None };
 
 /// How a device behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +32,14 @@ pub struct Rules {
     /// Memories are zero at the start of each run. A run begins with the first send, debug write or launch after a receive
     /// or a debug read.
     pub forget: bool,
+    /// Kernels are checked for results that depend on undefined values, on timing or on the range of a format. Findings go to
+    /// stderr and to the record.
+    pub sanitize: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { refuse_double_tags: true, forget: false }
+        Rules { refuse_double_tags: true, forget: false, sanitize: false }
     }
 }
 
@@ -67,6 +80,14 @@ pub(crate) struct State {
     pub(crate) run_ended: bool,
 }
 
+impl Memories for Shared {
+    fn look(&self, look: &mut dyn FnMut(&Machine)) -> bool {
+        let state = self.lock();
+        state.device.iter().for_each(|device| look(device.machine()));
+        state.device.is_some()
+    }
+}
+
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,22 +105,26 @@ impl Shared {
         };
         let Some(mut device) = state.device.take() else { return state };
         drop(state);
-        let ran = device.exec(&kernel.kernel, &mut dump);
+        let ran = self.exec(&mut device, &kernel);
         let mut state = self.lock();
         state.device = Some(device);
         state.queue.kernel_ended();
         match ran {
-            Ok(report) => {
-                state.counters.ran(kernel.kernel.program(), report.steps);
+            Ok((report, findings)) => {
+                let program = kernel.kernel.program();
+                state.counters.ran(program, report.steps);
                 if let Some(record) = &mut state.record {
-                    record.launched(&kernel.kernel.program().name, &report);
+                    record.launched(program, &report, &findings);
+                } else {
+                    let place = |finding: &Finding| record::place(program, finding.line);
+                    findings.iter().for_each(|finding| message::show(&record::text(&place(finding), finding)));
                 }
             }
             Err(e) if e.diagnostic.code == Code::TagInFlight && !self.rules.refuse_double_tags => {
                 state.counters.ran(kernel.kernel.program(), kernel.kernel.report().steps);
             }
             Err(e) => {
-                let place = format!("{}:{}", kernel.kernel.program().name, e.line);
+                let place = record::place(kernel.kernel.program(), e.line);
                 let why = Refusal::new(Status::Dma, format!("the device has stopped: {place}: {}", e.diagnostic));
                 state.queue.clear(&why);
                 state.fault = Some(why);
@@ -107,6 +132,20 @@ impl Shared {
         }
         self.changed.notify_all();
         state
+    }
+
+    /// Runs a kernel, in the way that the caller or a debugger wants.
+    fn exec(&self, device: &mut Device, loaded: &Loaded) -> Result<(Report, Vec<Finding>), RunError> {
+        let kernel = &loaded.kernel;
+        if attach::wants() {
+            let name = &kernel.program().name;
+            let ran = device.exec_debugged(kernel, HISTORY, |session| attach::lend(session, name), &mut dump);
+            return ran.map(|report| (report, Vec::new()));
+        }
+        match self.rules.sanitize {
+            true => device.exec_sanitized(kernel, &mut dump),
+            false => device.exec(kernel, &mut dump).map(|report| (report, Vec::new())),
+        }
     }
 
     /// Runs what is queued until nothing can run, or `enough`. The device is there afterwards.
@@ -177,7 +216,19 @@ impl State {
             Way::FromDevice(bytes) => {
                 let mut out = device.alloc(bytes)?;
                 device.recv(&mut out, offset, tag)?;
+                self.shown(offset, bytes);
                 Ok(out)
+            }
+        }
+    }
+
+    /// Notes what a sanitizer finds in bytes that the host has read.
+    pub(crate) fn shown(&mut self, offset: u64, bytes: usize) {
+        let found = self.device.as_mut().and_then(|device| device.undefined(offset, bytes).ok()).unwrap_or_default();
+        for finding in &found {
+            match &mut self.record {
+                Some(record) => record.shown(finding, offset, bytes),
+                None => message::show(&record::text(&record::receive(offset, bytes), finding)),
             }
         }
     }

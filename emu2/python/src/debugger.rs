@@ -2,17 +2,16 @@
 
 use crate::argument::{Addr, Name, Unit};
 use crate::attended::{attended, Where};
-use crate::machine::{region, shape, PyMachine};
+use crate::machine::PyMachine;
 use crate::program::PyProgram;
+use crate::region::{region, shape};
 use crate::spec::PySpec;
 use crate::{convert, error};
-use emu2::debug::{
-    first_parting, unit_name, Breakpoint, Condition, HistoryLimits, Kind, PlaceSet, Session, Stop, Unit as Stride,
-};
+use emu2::debug::{first_parting, said, Condition, HistoryLimits, PlaceSet, Session, Stop, Unit as Stride};
 use emu2::error::{Code, Error};
 use emu2::interrupt::Interrupt;
-use emu2::machine::{Difference, Machine, Owner};
-use emu2::spec::{LevelName, Spec};
+use emu2::machine::Machine;
+use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use serde_json::{json, Value};
@@ -41,20 +40,6 @@ fn unlocked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn breakpoint(breakpoint: &Breakpoint) -> Value {
-    let line = if let Kind::Line { line, .. } = breakpoint.kind { Some(line) } else { None };
-    json!({ "id": breakpoint.id, "text": breakpoint.text, "line": line })
-}
-
-fn difference(spec: &Spec, difference: &Difference) -> Value {
-    let Difference { owner, unit, addr, before, after } = difference;
-    let (name, level) = match owner {
-        Owner::Memory(memory) => (&spec.memories[*memory].name, spec.memories[*memory].level),
-        Owner::Path(path) => (&spec.forwards[*path].name, LevelName::Pe),
-    };
-    json!({ "memory": name, "unit": unit_name(spec, level, *unit), "addr": addr, "before": before, "after": after })
-}
-
 impl PyDebugger {
     /// Calls `work` with the session, without the interpreter.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Session) -> Result<T, Error> + Send) -> PyResult<T> {
@@ -74,20 +59,12 @@ impl PyDebugger {
                 unlocked(&self.interrupt).clone_from(interrupt);
                 session.set_interrupt(interrupt.clone());
                 let stop = go(session, &mut |line| dump.line(line));
-                let position = session.position();
-                (stop, position, session.line(position))
+                stop.map(|stop| said::stop(&stop, session, &[]))
             })
         });
-        let ((stop, position, line), lines) = result?;
-        let stop = stop.map_err(|e| error::core(py, &e))?;
-        let failed = stop.error.map(|e| {
-            let found = e.diagnostic;
-            json!({ "line": e.line, "code": found.code.id(), "message": found.message, "help": found.help })
-        });
-        let said = json!({
-            "reason": stop.reason, "breakpoints": stop.breakpoints, "text": stop.text, "position": position,
-            "line": line, "dump": lines, "error": failed,
-        });
+        let (said, lines) = result?;
+        let mut said = said.map_err(|e| error::core(py, &e))?;
+        said["dump"] = lines.into();
         convert::serialize(py, &said)
     }
 }
@@ -193,7 +170,8 @@ impl PyDebugger {
     /// The breakpoints, a dict for each: id, text, line (None for those that are not at a line).
     #[getter]
     fn breakpoints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = self.with(py, |session| Ok(session.breakpoints().iter().map(breakpoint).collect::<Vec<_>>()))?;
+        let found =
+            self.with(py, |session| Ok(session.breakpoints().iter().map(said::breakpoint).collect::<Vec<_>>()))?;
         convert::serialize(py, &found)
     }
 
@@ -202,7 +180,7 @@ impl PyDebugger {
     ///
     /// Returns its dict, as `breakpoints` has it. Raises EmulatorError D0001, D0002 or D0003.
     fn add<'py>(&self, py: Python<'py>, text: Name) -> PyResult<Bound<'py, PyAny>> {
-        let added = self.with(py, |session| session.add(&text).map(breakpoint))?;
+        let added = self.with(py, |session| session.add(&text).map(said::breakpoint))?;
         convert::serialize(py, &added)
     }
 
@@ -270,9 +248,7 @@ impl PyDebugger {
     fn evaluate<'py>(&self, py: Python<'py>, place: Name, most: usize) -> PyResult<Bound<'py, PyAny>> {
         let words = self.with(py, |session| {
             let place = PlaceSet::parse(&place, &session.spec())?;
-            let words = place.words(session.machine(), most);
-            let words = words.iter().map(|w| json!({ "unit": w.unit, "addr": w.addr, "word": w.word, "text": w.text }));
-            Ok(words.collect::<Vec<Value>>())
+            Ok(said::words(&place.words(session.machine(), most)))
         })?;
         convert::serialize(py, &words)
     }
@@ -352,7 +328,7 @@ impl PyDebugger {
             unlocked(&self.inner).differences((first, second), &mut |found| {
                 count += 1;
                 if words.len() < most {
-                    words.push(difference(&self.spec, &found));
+                    words.push(said::difference(&self.spec, &found));
                 }
             })
         });
@@ -381,7 +357,7 @@ impl PyDebugger {
         });
         let found = found.map_err(|e| error::run(py, "the program", &e))?;
         let found = found.map(|parting| {
-            let words: Vec<Value> = parting.words.iter().map(|found| difference(&self.spec, found)).collect();
+            let words: Vec<Value> = parting.words.iter().map(|found| said::difference(&self.spec, found)).collect();
             json!({ "positions": parting.positions, "lines": parting.lines, "count": parting.count, "words": words })
         });
         convert::serialize(py, &found)

@@ -21,6 +21,7 @@ mod machine;
 mod packing;
 mod placing;
 mod program;
+mod region;
 mod report;
 mod sink;
 mod spec;

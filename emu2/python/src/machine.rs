@@ -5,13 +5,15 @@ use crate::attended::{attended, Where};
 use crate::files::FilePath;
 use crate::found::{at_start, found, sanitizer_of};
 use crate::program::PyProgram;
+use crate::region::{region, shape};
 use crate::report::PyReport;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
 use emu2::exec::{Engine, HostLines, Sanitizer};
+use emu2::files::{read, STATE_LIMIT};
 use emu2::interrupt::Interrupt;
-use emu2::machine::{Machine, MemoryFiles, Region, Units};
+use emu2::machine::{Machine, MemoryFiles, Region};
 use emu2::report::dump_lines;
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
@@ -66,23 +68,6 @@ impl PyMachine {
         let (done, _) = done?;
         done.map_err(|e| error::core(py, &e))
     }
-}
-
-pub(crate) fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) -> Result<Region, Error> {
-    let index = machine.spec().memory(memory).ok_or_else(|| {
-        let known: Vec<_> = machine.spec().memories.iter().map(|m| m.name.as_str()).collect();
-        Error::new(Code::UnknownMemory, format!("no memory is called `{memory}`; there are {}", known.join(", ")))
-    })?;
-    let region = Region { memory: index, units, addr, count };
-    region.check(machine.spec())?;
-    Ok(region)
-}
-
-/// The axes of a region's array: the levels of the memory that are not selected, then addresses.
-pub(crate) fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
-    let extents = region.extents(machine.spec());
-    let free = extents.iter().zip(region.units).filter(|(_, unit)| unit.is_none()).map(|(n, _)| *n as usize);
-    free.chain([region.count as usize]).collect()
 }
 
 #[pymethods]
@@ -314,6 +299,19 @@ impl PyMachine {
         });
         let (words, shape) = read?;
         words.into_pyarray(py).reshape(shape)
+    }
+
+    /// Saves the contents of all memories to a file for `load_state`. Raises EmulatorError R0004 or F0005.
+    fn save_state(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        let bytes = self.with(py, |machine| machine.save_state())?;
+        let unwritable = |e| Error::new(Code::Unwritable, format!("{}: {e}", path.0.display()));
+        py.detach(|| std::fs::write(&path.0, bytes).map_err(unwritable)).map_err(|e| error::core(py, &e))
+    }
+
+    /// Makes the contents of all memories what they were when `save_state` wrote the file. Raises EmulatorError, and leaves the
+    /// machine as it was: F0001 for an unreadable file, F0009 for one that is no state, R0005 for another machine's state.
+    fn load_state(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        self.attended(py, |machine, interrupt| machine.load_state(&read(&path.0, STATE_LIMIT, interrupt)?))
     }
 
     /// Loads the `load` regions of a memory file (JSON).

@@ -96,7 +96,7 @@ fn idle(item: &Item) -> bool {
 /// [`Code::WrongSpec`] for machines of different specs, and errors of the runs.
 pub fn first_parting(one: &mut Session, other: &mut Session, most: usize) -> Result<Option<Parting>, RunError> {
     let at = |line, error: Error| RunError { line, diagnostic: *error.0 };
-    if one.spec().fingerprint != other.spec().fingerprint {
+    if one.spec().digest != other.spec().digest {
         return Err(at(0, Error::new(Code::WrongSpec, "the two runs are of machines of different specs")));
     }
     one.go(0)?;

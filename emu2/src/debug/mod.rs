@@ -13,6 +13,7 @@
 //! | `breakpoint` | the kinds of breakpoints |
 //! | `session` | a program, its machine and the history of its run |
 //! | `run` | runs with breakpoints, forwards and backwards |
+//! | `said` | what it says, as JSON |
 //! | `compare` | differences between moments and between runs |
 
 mod breakpoint;
@@ -20,6 +21,7 @@ mod compare;
 mod history;
 mod place;
 mod run;
+pub mod said;
 mod session;
 mod statements;
 mod touched;

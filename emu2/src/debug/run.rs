@@ -5,10 +5,11 @@ use super::place::{unit_name, PlaceSet};
 use super::session::{Session, Sink};
 use super::touched::each_touched;
 use super::values::{self, Found};
-use crate::asm::{Item, ItemKind, Step};
+use crate::asm::{Item, ItemKind, Program, Step};
 use crate::error::Error;
 use crate::exec::RunError;
-use crate::machine::{Owner, PathRows};
+use crate::interrupt::Interrupt;
+use crate::machine::{Machine, Owner, PathRows};
 use crate::spec::{LevelName, Unit as AddressUnit};
 use std::ops::Range;
 
@@ -72,6 +73,25 @@ impl Session {
             Ok(false) => Stop::plain("pause"),
             Err(error) => Stop::failed(error),
         }
+    }
+
+    /// Runs the statements that are left, past all breakpoints.
+    ///
+    /// # Errors
+    /// The error of a statement.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), RunError> {
+        self.interrupt = Interrupt::default();
+        self.advance(self.len(), &mut Some(sink)).map(drop)
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The machine as it is now, without the history of the run.
+    pub fn into_machine(self) -> Machine {
+        self.machine
     }
 
     /// Runs to the next stop at or before `end`. A stop at this position does not count.

@@ -67,7 +67,7 @@ impl Session {
     pub fn new(program: Arc<Program>, machine: Machine, room: HistoryLimits) -> Result<Session, Error> {
         machine.check_usable()?;
         let spec = machine.spec().clone();
-        if spec.fingerprint != program.spec.fingerprint {
+        if spec.digest != program.spec.digest {
             let (ours, theirs) = (&spec.machine.name, &program.spec.machine.name);
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(Error::new(Code::WrongSpec, message));

@@ -136,8 +136,8 @@ impl Engine {
     ) -> Result<(), RunError> {
         machine.check_usable().map_err(|e| at(0, e))?;
         Level::check_wanted().map_err(|e| at(0, e))?;
-        let ours = &self.lowering.spec().fingerprint;
-        if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != *ours) {
+        let ours = &self.lowering.spec().digest;
+        if [machine.spec(), &program.spec].iter().any(|spec| spec.digest != *ours) {
             let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(at(0, Error::new(Code::WrongSpec, message)));

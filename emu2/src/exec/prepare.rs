@@ -18,7 +18,7 @@ impl Engine {
     /// A program that cannot be lowered, that is too long to be kept, or that belongs to another spec is left to its run,
     /// which tells what is wrong.
     pub fn prepare(&mut self, machine: &mut Machine, program: &Program, regions: &KeptRegions) {
-        if machine.spec().fingerprint != program.spec.fingerprint {
+        if machine.spec().digest != program.spec.digest {
             return;
         }
         let Some(recording) = regions.recording() else { return };

@@ -50,6 +50,11 @@ impl Kernel {
         &self.program
     }
 
+    /// The program, for those that keep it.
+    pub(super) fn shared(&self) -> Arc<Program> {
+        self.program.clone()
+    }
+
     /// The lowered form of the program, for the engine.
     pub(super) fn regions(&self) -> &KeptRegions {
         &self.regions

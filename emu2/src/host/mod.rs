@@ -20,6 +20,7 @@
 //! ```
 
 mod endian;
+mod followed;
 mod kernel;
 mod tags;
 
@@ -29,7 +30,7 @@ pub use tags::TagRules;
 
 use crate::asm::{AssembleError, Assembler};
 use crate::error::{Code, Error};
-use crate::exec::{Engine, RunError};
+use crate::exec::{Engine, RunError, Sanitizer};
 use crate::interrupt::Interrupt;
 use crate::machine::{Machine, Region};
 use crate::report::{dump_lines, Report};
@@ -51,6 +52,8 @@ pub type UnitNumbers = [u32; 5];
 pub struct Device {
     machine: Machine,
     engine: Engine,
+    /// What sanitized runs know of the memories. It is made for the first one.
+    sanitizer: Option<Box<Sanitizer>>,
     assembler: Assembler,
     tags: DeviceTags,
     endian: Endian,
@@ -71,6 +74,7 @@ impl Device {
         };
         Ok(Device {
             engine: Engine::new(spec.clone()),
+            sanitizer: None,
             assembler: Assembler::new(&spec),
             machine: Machine::new(spec),
             tags: DeviceTags::default(),

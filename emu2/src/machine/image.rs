@@ -56,8 +56,8 @@ pub struct Written {
 /// The state at one moment.
 #[derive(Clone, Debug)]
 pub struct Image {
-    blocks: Vec<Arc<[u64]>>,
-    group: Vec<Vec<Pages>>,
+    pub(super) blocks: Vec<Arc<[u64]>>,
+    pub(super) group: Vec<Vec<Pages>>,
 }
 
 /// A word that differs between two images.

@@ -7,6 +7,7 @@ mod memory_file;
 mod outside_writes;
 mod pages;
 mod path;
+mod saved;
 mod state;
 mod words;
 

@@ -68,6 +68,21 @@ impl Pages {
         }
     }
 
+    /// The pages that exist: the address of each, and its words.
+    pub(super) fn held(&self) -> impl Iterator<Item = (u64, &[u64])> {
+        let held = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_ref()?)));
+        held.map(|(number, page)| {
+            let addr = (number * PAGE) as u64;
+            (addr, &page[..self.page_size(addr)])
+        })
+    }
+
+    /// Long words of the page that begins at `addr`; 0 where none begins.
+    pub(super) fn page_size(&self, addr: u64) -> usize {
+        let left = if addr.is_multiple_of(PAGE as u64) { self.words.saturating_sub(addr) } else { 0 };
+        usize::try_from(left).map_or(PAGE, |left| left.min(PAGE))
+    }
+
     fn page(&self, number: usize) -> Option<&Arc<[u64]>> {
         self.pages.get(number).and_then(Option::as_ref)
     }

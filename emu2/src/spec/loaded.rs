@@ -109,8 +109,8 @@ pub struct Spec {
     pub mnemonics: HashMap<String, Mnemonic>,
     /// Machine words, if any are known.
     pub encoding: Option<Encoding>,
-    /// A hash. Specs with any difference have different ones.
-    pub fingerprint: u64,
+    /// The SHA-256 of its entries. Specs with any difference have different ones.
+    pub digest: [u8; 32],
 }
 
 /// The parameter of a transfer, with its range evaluated.

@@ -11,14 +11,13 @@ use super::{control, encoding, mnemonics, Spec};
 use crate::error::{Code, Error};
 use compute::check_alu_mau;
 use machine::{check_counts, check_formats, check_memories, check_operands, check_syntax};
-use std::collections::hash_map::DefaultHasher;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use transfer::{expand_reductions, resolve_transfer};
 pub use transfer::{reduction_lane, selector_name};
 
 pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
-    let fingerprint = fingerprint(&document);
+    let digest = digest(&document);
     let mut spec = Spec {
         machine: single(&mut document, "machine")?,
         counts: single(&mut document, "counts")?,
@@ -52,7 +51,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         parameters: Vec::new(),
         mnemonics: HashMap::new(),
         encoding: None,
-        fingerprint,
+        digest,
     };
     let encoding = encoding::Raw::take(&mut document)?;
     if let Some(key) = document.single.keys().chain(document.list.keys()).next() {
@@ -81,17 +80,23 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     Ok(spec)
 }
 
-fn fingerprint(document: &Document) -> u64 {
-    let mut hasher = DefaultHasher::new();
+/// The SHA-256 of all entries in their order.
+fn digest(document: &Document) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    // A text with its length, so that neighbours cannot trade bytes.
+    let mut add = |text: &str| {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    };
     for (key, entry) in &document.single {
-        (key, entry.table.to_string()).hash(&mut hasher);
+        [key, &entry.table.to_string()].into_iter().for_each(|text| add(text));
     }
     for (key, entries) in &document.list {
         for (name, entry) in entries {
-            (key, name, entry.table.to_string()).hash(&mut hasher);
+            [key, name, &entry.table.to_string()].into_iter().for_each(|text| add(text));
         }
     }
-    hasher.finish()
+    hasher.finalize().into()
 }
 
 /// Checks that every instruction has an example with bits, and a text.

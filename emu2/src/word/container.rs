@@ -6,12 +6,12 @@
 //! | 292-299, 596-603, 900-907 | tags for which the program waits, in its order, three a block; 0: none |
 //! | 935-942 | tags of MVs, in the order of the program, one a block; 0: none |
 //! | 1022-1023 | 1: the mode of a block with three PE slots and one MV slot |
-//! | bytes 0-35, 38-73, 76-111 | content, over all blocks: [`MAGIC`], [`VERSION`], length of the text in bytes (both 4 bytes, least significant first), canonical assembly in UTF-8, zeros |
+//! | bytes 0-35, 38-73, 76-111 | content, over all blocks: [`MAGIC`], [`VERSION`], length of the text in bytes (both 4 bytes, least significant first), canonical assembly in UTF-8 with marks that say from which line of a source it comes, zeros |
 //!
 //! Bit n is bit n % 8 of byte n / 8, the least significant first. A real board does not read this format. The words that boards
 //! read are not known well enough.
 
-use super::print;
+use super::print::print_with_origins;
 use crate::asm::{Item, ItemKind, Program};
 use crate::error::{Code, Error};
 use std::convert::Infallible;
@@ -65,7 +65,7 @@ pub fn tag_uses(program: &Program) -> Vec<TagUse> {
 /// # Errors
 /// [`Code::LineCount`] if the text is too long for a container.
 pub fn pack(program: &Program) -> Result<Vec<u8>, Error> {
-    let text = print(program);
+    let text = print_with_origins(program);
     let length = u32::try_from(text.len())
         .map_err(|_| Error::new(Code::LineCount, format!("the text of the program has {} bytes", text.len())))?;
     let mut content = MAGIC.to_vec();

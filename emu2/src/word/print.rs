@@ -4,7 +4,7 @@ mod operand;
 
 use crate::asm::host_command;
 use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
-use crate::asm::{FormRef, L2bmTransfer, Selected};
+use crate::asm::{FormRef, L2bmTransfer, Origins, Place, Selected};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
 pub(super) use operand::{bank, destination, mask, source};
@@ -16,6 +16,30 @@ use std::fmt::Write;
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     let Ok(()) = program.for_each(|Item { kind, .. }| {
+        out.push_str(&statement(&program.spec, kind));
+        out.push('\n');
+        Ok::<(), Infallible>(())
+    });
+    out
+}
+
+/// The same text with marks that say from which lines of a source the statements come. A program that was linked from another
+/// source names that one.
+pub(super) fn print_with_origins(program: &Program) -> String {
+    let origins = Origins::of(&program.text);
+    // A program that came from no file has a name such as `<string>`.
+    let has_source = !program.text.is_empty() && !program.name.starts_with('<');
+    let mut out = String::new();
+    let mut last: Option<Place<'_>> = None;
+    let Ok(()) = program.for_each(|Item { kind, line, .. }| {
+        let own = Place { file: &program.name, line: *line, expanded: false };
+        let place = origins.of_line(*line).unwrap_or(own);
+        let expected = last.map(|last| Place { line: last.line + u32::from(!last.expanded), ..last });
+        if has_source && *line > 0 && expected != Some(place) {
+            out.push_str(&place.mark());
+            out.push('\n');
+        }
+        last = Some(place);
         out.push_str(&statement(&program.spec, kind));
         out.push('\n');
         Ok::<(), Infallible>(())

@@ -6,7 +6,7 @@ int main(void) {
     mnc2_kernel_t step = mnc2_load_kernel(dev, "_build/doubling.idma.dat");
     mnc2_kernel_t gather = mnc2_load_kernel(dev, "_build/gather.idma.dat");
     mnc2_loc_t loc = MNC2_LOC_INIT;
-    uint64_t *out = mnc2_alloc_host_buffer(dev, 512);
+    uint64_t *out = (uint64_t *)mnc2_alloc_host_buffer(dev, 512);
     uint64_t start = 1, expected = 1;
     CHECK(step != NULL && gather != NULL && out != NULL);
     for (loc.mab = 0; loc.mab < 16; loc.mab++) {

@@ -8,7 +8,7 @@ int main(void) {
     CHECK(gpfn3_reset_device(dev) == GPFN3_SUCCESS);
     uint64_t value = 0;
     CHECK(gpfn3_read_pio(dev, 0x40, &value) == GPFN3_SUCCESS && value == 4);
-    uint64_t *host = gpfn3_allocate_dma_memory(dev, 512);
+    uint64_t *host = (uint64_t *)gpfn3_allocate_dma_memory(dev, 512);
     for (int i = 0; i < 64; i++) {
         host[i] = (uint64_t)i + 1;
     }

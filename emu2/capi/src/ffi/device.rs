@@ -10,7 +10,7 @@ use crate::shared::Rules;
 use crate::status::{Refusal, Status};
 use crate::user;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// Opens an emulated device. `device_number` is 0 to 63; each open gives a device of its own.
 pub(super) fn open(device_number: c_int) -> Result<usize, Refusal> {
@@ -24,12 +24,34 @@ pub(super) fn open(device_number: c_int) -> Result<usize, Refusal> {
         return Err(Refusal::new(Status::Env, message));
     }
     let forget = environment::value(environment::FORGET).is_some();
-    let rules = Rules { refuse_double_tags: kind == Backend::EmuLib, forget };
+    let sanitize = environment::value(environment::SANITIZE).is_some();
+    let rules = Rules { refuse_double_tags: kind == Backend::EmuLib, forget, sanitize };
     let board = Arc::new(Board::open(rules)?);
+    if let Some(mut path) = environment::value(environment::STATE) {
+        if device_number > 0 {
+            path.push(format!(".{device_number}"));
+        }
+        board.keep(path.as_ref())?;
+    }
+    close_at_exit();
     let mut tables = tables();
     let number = tables.number();
     tables.devices.insert(number, DeviceHandle { board });
     Ok(number)
+}
+
+/// Lets the end of the process close what the program leaves open, if something is written then.
+fn close_at_exit() {
+    extern "C" fn close_all() {
+        let devices: Vec<usize> = handles::open_devices();
+        devices.into_iter().for_each(|number| drop(close(pointer(number))));
+    }
+    static ONCE: Once = Once::new();
+    let writes = [environment::STATE, environment::REPORT];
+    if writes.iter().any(|name| environment::value(name).is_some()) {
+        // SAFETY: the function takes no argument, and this library is not unloaded before the process ends.
+        ONCE.call_once(|| _ = unsafe { libc::atexit(close_all) });
+    }
 }
 
 /// Closes a device: what is queued runs first; its kernels and transfers are gone afterwards.

@@ -86,7 +86,7 @@ impl Sanitizer {
     ) -> Result<(), RunError> {
         machine.check_usable().map_err(|e| at(0, e))?;
         Level::check_wanted().map_err(|e| at(0, e))?;
-        if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != self.spec.fingerprint) {
+        if [machine.spec(), &program.spec].iter().any(|spec| spec.digest != self.spec.digest) {
             let message = format!("the program or the machine is not of `{}`", self.spec.machine.name);
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
