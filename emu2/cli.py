@@ -82,6 +82,8 @@ def cli() -> None:
     help="Say on stderr, and in the JSON of --report, how the executed instructions are known.",
 )
 @memory_options
+@click.option("--load-state", type=READ, help="Begin with the memories that this file keeps.")
+@click.option("--save-state", type=WRITTEN, help="Keep the contents of all memories in a file.")
 @strict_option
 @sanitize_option
 @form_option
@@ -96,11 +98,17 @@ def run(
     load: str | None,
     save: str | None,
     save_outside: bool,
+    load_state: str | None,
+    save_state: str | None,
     strict: bool,
     sanitize: bool,
     form: Form,
 ) -> None:
-    """Assemble FILE (.vsm), or load it (.asm), and run it on a machine whose memories are zero."""
+    """Assemble FILE (.vsm), or load it (.asm), and run it on a machine whose memories are zero.
+
+    With `--load-state` they are those of a state that `--save-state`, a host program with
+    EMU2_STATE or `Machine.save_state` has written, for the same machine.
+    """
     spec = emu2.Spec.load(spec_name)
     with reporting(form):
         program = warned(load_program(file, spec, "strict" if strict else "run"), form)
@@ -111,6 +119,8 @@ def run(
         fail(diagnostic("R0008", f"{file}: waits for tags that no MV carries: {shown}", remedy))
     files = memory_files(spec, config, load, save, outside=save_outside)
     machine = emu2.Machine(spec)
+    if load_state is not None:
+        machine.load_state(load_state)
     files.load(machine)
     with Output(dump_path, sys.stdout) as sink:
         # After an error half way the file holds the lines before it, if there are none too.
@@ -123,6 +133,8 @@ def run(
         show_findings(report, form)
         found += show_undefined(machine, files.saved, form)
     files.save(machine)
+    if save_state is not None:
+        machine.save_state(save_state)
     counters: dict[str, object] = {**report.counters}
     if show_fidelity:
         from emu2.fidelity import fidelity

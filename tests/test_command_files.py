@@ -29,7 +29,8 @@ NO_FILES = {
     # A folder; its programs are compared when they are found.
     "emu2 conformance folder",
     # Commands that write no file.
-    *("emu2 debug file", "emu2 debug attach", "emu2 debug config", "emu2 debug load"),
+    *("emu2 debug file", "emu2 debug attach", "emu2 debug config", "emu2 debug load",
+      "emu2 debug load_state"),
     # Its `--loader` gives the file another name; `claim` compares that.
     "assemble3 out",
     # Memory files name others; `memory_files` compares them all.

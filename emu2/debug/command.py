@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--attach", help="Attach to the process that listens at this socket (EMU2_DEBUG).")
 @click.option("-c", "config", help="JSON of regions to load first.")
 @click.option("--load-memory-file", "load", help="JSON of regions to load first.")
+@click.option("--load-state", help="Begin with the memories that this file keeps.")
 @click.option("--batch", is_flag=True, help="Read commands from stdin instead of opening a screen.")
 def debug(
     file: str | None,
@@ -27,6 +28,7 @@ def debug(
     attach: str | None,
     config: str | None,
     load: str | None,
+    load_state: str | None,
     batch: bool,
 ) -> None:
     """Step through FILE (.vsm, .asm) or the kernels of a process, forwards and backwards.
@@ -53,7 +55,7 @@ def debug(
     assert file is not None
     if file == "-":
         raise click.UsageError("FILE must be a file, because commands come from stdin.")
-    session = open_session(file, spec_name, Files(config, load))
+    session = open_session(file, spec_name, Files(config, load, load_state))
     commands = Commands(session, spec_name)
     if batch or not sys.stdin.isatty():
         if not read_commands(commands, stdin_lines()):

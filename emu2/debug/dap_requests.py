@@ -55,8 +55,8 @@ Opener = Callable[[Body], Session]
 
 
 def launched(arguments: Body) -> Session:
-    """Open `program` on the machine `spec`, with the memory files `config` and `load`."""
-    files = Files(arguments.get("config"), arguments.get("load"))
+    """Open `program` on the machine `spec`, with the files `config`, `load` and `state`."""
+    files = Files(arguments.get("config"), arguments.get("load"), arguments.get("state"))
     return open_session(str(arguments["program"]), str(arguments.get("spec", "mncore2")), files)
 
 

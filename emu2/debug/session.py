@@ -38,10 +38,11 @@ _SOURCE = re.compile(r", ([^,]+\.py):(\d+)\Z")
 
 @dataclass(frozen=True)
 class Files:
-    """The memory files of a run, as the options of `emu2 run` name them."""
+    """The memory files and the state of a run, as the options of `emu2 run` name them."""
 
     config: str | None = None
     load: str | None = None
+    state: str | None = None
 
 
 class Session:
@@ -238,6 +239,8 @@ def open_session(
     program = load_program(path, spec, "run")
     machine = emu2.Machine(spec)
     files = files or Files()
+    if files.state is not None:
+        machine.load_state(files.state)
     emu2.MemoryFiles(spec, config=files.config, load=files.load).load(machine)
     source = source_of(path, program)
     return Session(path, program, machine, source=source, notes=notes, named=named)

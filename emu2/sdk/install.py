@@ -24,6 +24,7 @@ TOOLS = {
     "vsmlink": "emu2.link.command:run_vsmlink",
     "sdk-versions": "emu2.sdk.tools:run_versions",
     "sdk-examples": "emu2.sdk.tools:run_examples",
+    "mnc2-inspect": "emu2.sdk.tools:run_inspect",
 }
 """Commands in ``bin``, and their entry points."""
 BOARD_TOOLS = (

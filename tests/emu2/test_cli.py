@@ -40,6 +40,26 @@ def test_run_prints_the_dump(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, LINES, "")
 
 
+def test_a_state_goes_from_run_to_run(tmp_path: Path) -> None:
+    """The second run finds what the first one left; another machine refuses it."""
+    state, program = str(tmp_path / "state"), source(tmp_path, "linc $lm0 $lm0\nnop/4\n" * 3)
+    for _ in range(2):
+        load = ("--load-state", state) if Path(state).exists() else ()
+        done = emu2("run", program, *load, "--save-state", str(tmp_path / "new"))
+        assert (done.returncode, done.stderr) == (0, "")
+        (tmp_path / "new").replace(state)
+    shown = source(tmp_path, "d get $lm0n3c1b7m15p3 1\n")
+    assert "v:0x6" in emu2("run", shown, "--load-state", state).stdout
+    command = [sys.executable, "-m", "emu2.cli", "debug", shown, "--load-state", state]
+    place = "print lm0[0] of n3c1b7m15p3\n"
+    done = subprocess.run(command, input=place, capture_output=True, text=True, check=False)
+    assert done.stdout == "n3c1b7m15p3[0] = 0x0000000000000006\n"
+    other = emu2("run", source(tmp_path, "nop\n"), "--spec", "mini", "--load-state", state)
+    assert (other.returncode, "error[R0005]" in other.stderr) == (1, True)
+    same = emu2("run", shown, "--load-state", state, "--save-state", state)
+    assert (same.returncode, "error[F0008]" in same.stderr) == (1, True)
+
+
 def test_dump_goes_to_the_file_only(tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     done = emu2("run", source(tmp_path, PROGRAM), "-d", str(out), "--spec", "mini")

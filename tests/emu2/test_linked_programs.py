@@ -105,7 +105,7 @@ CASES_THAT_RUN = {
     "broadcast_4": broadcast(4),
     "broadcast_twice": Case(
         "@broadcast a from_param 40 size 2 $lr0\n@broadcast b from_param 48 size 1 $lr4\n"
-        "ladd $lr2 $lr4 $lm0\nnop/4\n@collect c to_param 24 size 1 $lm0\n",
+        "lpassa $lr4 $ln4\nnop/4\nladd $lr2 $ln4 $lm0\nnop/4\n@collect c to_param 24 size 1 $lm0\n",
         {20480: WORDS[:64]},
         np.repeat(WORDS[4:5] + WORDS[61:62], PES),
     ),

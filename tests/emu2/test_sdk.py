@@ -309,6 +309,23 @@ def test_kits(tmp_path: Path) -> None:
         assert "PASS" in done("ninja", "test-emu-lib", cwd=copied / "copy")
 
 
+def test_inspect(tmp_path: Path) -> None:
+    """The tool shows the tags that the inspection library finds."""
+    folder = folder_of(tmp_path / "run")
+    tool = root() / "bin" / "mnc2-inspect"
+    rows = done(tool, folder / "_build" / "three.idma.dat").splitlines()
+    assert [row.split() for row in rows[:3]] == [
+        ["0", "auto", "waits", "-", "mv", "i1e"],
+        ["1", "auto", "waits", "-", "mv", "i1d"],
+        ["2", "auto", "waits", "-", "mv", "i1c"],
+    ]
+    assert "waits i10  mv i1e" in done(tool, folder / "_build" / "copy.idma.dat")
+    assert emu2.__version__ in done(tool, "--version")
+    (tmp_path / "cut").write_bytes(bytes(100))
+    result = run(tool, tmp_path / "cut")
+    assert (result.returncode, "128" in result.stderr) == (1, True)
+
+
 def test_abi_only_grows() -> None:
     """Every symbol, constant and place of the interface is as it was; new ones join the dump."""
     known = (TREE / "emu2" / "capi" / "abi.txt").read_text().splitlines()
