@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -22,12 +24,12 @@ Started = tuple[subprocess.Popen[str], Path]
 
 def start(folder: Path, name: str, **variables: str) -> Started:
     """Start a program whose first kernel waits for a debugger, and return it with its socket."""
-    socket = folder / "socket"
+    path = folder / "socket"
     program = build(folder_of(folder / name), name, "libraries")
     environment = {
         **os.environ,
         "LD_LIBRARY_PATH": f"{root()}/lib/emu-lib",
-        "EMU2_DEBUG": str(socket),
+        "EMU2_DEBUG": str(path),
         "EMU2_DEBUG_STOP": "1",
         **variables,
     }
@@ -35,18 +37,18 @@ def start(folder: Path, name: str, **variables: str) -> Started:
         [program], cwd=program.parent, env=environment, stdout=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 30
-    while not socket.exists():
+    while not path.exists():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return process, socket
+    return process, path
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Started]:
     """The program that launches `keep`, and `twice` three times."""
-    process, socket = start(tmp_path, "state")
-    yield process, socket
+    process, path = start(tmp_path, "state")
+    yield process, path
     process.kill()
     process.wait()
 
@@ -59,10 +61,10 @@ def passed(process: subprocess.Popen[str]) -> None:
 
 def test_an_editor_attaches(state: Started) -> None:
     """Breakpoints of a source that is still to come, memories by name, time travel, a detach."""
-    process, socket = state
+    process, path = state
     adapter, client = dap_client.start()
     client.ask("initialize", adapterID="emu2", linesStartAt1=True)
-    client.ask("attach", socket=str(socket))
+    client.ask("attach", socket=str(path))
     lines = [{"line": 2, "condition": "lm0[0] of n0c0b0m3p0 == 144"}, {"line": 8}]
     source = {"path": "/somewhere/twice.vsm"}
     said = client.ask("setBreakpoints", source=source, breakpoints=lines)["breakpoints"]
@@ -96,8 +98,8 @@ def test_an_editor_attaches(state: Started) -> None:
 
 def test_a_process_runs_on_without_its_debugger(state: Started) -> None:
     """A debugger that goes away lets the kernel run; another one may attach."""
-    process, socket = state
-    first = RemoteRun(str(socket))
+    process, path = state
+    first = RemoteRun(str(path))
     assert first.step()["reason"] == "start"
     first._connection._reader.close()
     first._connection._socket.close()
@@ -105,8 +107,8 @@ def test_a_process_runs_on_without_its_debugger(state: Started) -> None:
 
 
 def test_moves_over_the_ends_of_kernels(state: Started) -> None:
-    process, socket = state
-    remote = RemoteRun(str(socket))
+    process, path = state
+    remote = RemoteRun(str(path))
     seen = []
     for _ in range(4):
         stop = remote.step()
@@ -127,8 +129,8 @@ def test_moves_over_the_ends_of_kernels(state: Started) -> None:
 
 def test_a_write_reaches_the_program(state: Started) -> None:
     """The program sees what the debugger has written, so it fails."""
-    process, socket = state
-    remote = RemoteRun(str(socket))
+    process, path = state
+    remote = RemoteRun(str(path))
     remote.step()
     remote.go(remote.statements)
     place = "lm0[0] of n0c0b0m0p1"
@@ -143,35 +145,75 @@ def test_a_write_reaches_the_program(state: Started) -> None:
 
 
 def test_only_the_same_user(state: Started) -> None:
-    process, socket = state
-    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    process, path = state
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     if os.geteuid() == 0:
         script = f"""
 import os, socket
 os.seteuid(65534)
 other = socket.socket(socket.AF_UNIX)
 try:
-    other.connect({str(socket)!r})
+    other.connect({str(path)!r})
     print("answer", other.recv(1))
 except PermissionError:
     print("denied")
 """
         command = (sys.executable, "-c", script)
-        for folder in (socket.parent, *socket.parents[1:3]):
+        for folder in (path.parent, *path.parents[1:3]):
             folder.chmod(0o755)
         assert done(*command) == "denied\n"
         # The socket itself looks at who connects, too.
-        socket.chmod(0o666)
+        path.chmod(0o666)
         assert done(*command) == "answer b''\n"
-    RemoteRun(str(socket)).close()
+    RemoteRun(str(path)).close()
+    passed(process)
+
+
+WRONG = [
+    b"nonsense",
+    b"[]",
+    b"{}",
+    b'{"do": 3}',
+    b'{"do": "fly"}',
+    b'{"do": "step"}',
+    b'{"do": "step", "unit": "mile"}',
+    b'{"do": "go", "position": -1}',
+    b'{"do": "go", "position": 1e30}',
+    b'{"do": "evaluate", "place": 7, "most": 1}',
+    b'{"do": "evaluate", "place": "lm0[0:9999999]", "most": 1}',
+    b'{"do": "read", "memory": "dram", "addr": 0, "count": 99999999999, "units": []}',
+    b'{"do": "read", "memory": "lm0", "addr": 0, "count": 2048, "units": null}',
+    b'{"do": "write", "memory": "lm0", "addr": 0, "count": 1, "units": [0], "words": ["x"]}',
+    b'{"do": "add", "text": "line x"}',
+    b'{"do": "remove", "id": 5}',
+    b'{"do": "differences", "first": 0, "second": 99, "most": 1}',
+    b'{"do": "at_line", "line": 4000000000}',
+    b"[" * 100_000,
+]
+
+
+def test_wrong_requests(state: Started) -> None:
+    """Each gets an error, and the session goes on; a line without an end ends the session."""
+    process, path = state
+    with socket.socket(socket.AF_UNIX) as raw, raw.makefile("rb") as reader:
+        raw.connect(str(path))
+        raw.sendall(b'{"do": "step", "unit": "line"}\n')
+        assert json.loads(reader.readline())["ok"]["reason"] == "start"
+        for request in WRONG:
+            raw.sendall(request + b"\n")
+            said = json.loads(reader.readline())
+            assert set(said["error"]) == {"code", "message", "help"}, request
+        raw.sendall(b'{"do": "state"}\n')
+        assert json.loads(reader.readline())["ok"]["position"] == 0
+        raw.sendall(b"x" * (1 << 20))
     passed(process)
 
 
 def test_commands(state: Started) -> None:
     """`emu2 debug --attach` reads the same commands."""
-    process, socket = state
+    process, path = state
     script = "break when lm1[0] of n0c0b0m0p1 == 2\nrun\nwhere\nprint lm0[0] of n0c0b0m0p1\nquit\n"
-    command = [sys.executable, "-m", "emu2.cli", "debug", "--attach", str(socket)]
+    command = [sys.executable, "-m", "emu2.cli", "debug", "--attach", str(path)]
     done_ = subprocess.run(
         command, input=script, capture_output=True, text=True, check=False, cwd=TREE
     )

@@ -19,6 +19,8 @@ QUICK = (
 """Programs of the normal run."""
 C_ONLY = {"copy"}
 """A program that declares its device as a pointer to the handle, as some public ones do."""
+SPECULATIVE = {"numbered"}
+"""A program for which valgrind reports a read of a variant that the compiler has moved up."""
 COMPILERS = {
     "gcc": STRICT,
     "clang": STRICT,
@@ -121,6 +123,25 @@ def test_make() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_make_of_every_program(name: str) -> None:
     of_make(name)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is missing")
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SPECULATIVE])
+def test_valgrind(name: str, tmp_path: Path) -> None:
+    """The archive: the host's loader has findings of its own."""
+    program = build(folder_of(tmp_path / name), name, "archive", "-g")
+    done("valgrind", "-q", "--error-exitcode=9", program, cwd=program.parent)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_address_sanitizer(name: str, tmp_path: Path) -> None:
+    checks = ("-g", "-fsanitize=address,undefined")
+    place = (f"-I{root()}/include", f"-I{SOURCES}", f"-L{root()}/lib", "-lmnc2", "-lpthread")
+    program = folder_of(tmp_path / name) / name
+    done("gcc", *checks, SOURCES / f"{name}.c", "-o", program, *place)
+    passes(program)
 
 
 def test_there_are_forty() -> None:

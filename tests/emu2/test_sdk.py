@@ -18,7 +18,7 @@ LANGUAGES = TREE / "emu2/capi/sdk/share/examples/mnc2/languages"
 
 needs = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is missing")
-    for name in ("clang", "clang++", "gfortran", "ninja", "make", "cmake", "pkg-config", "valgrind")
+    for name in ("clang", "clang++", "gfortran", "ninja", "make", "cmake", "pkg-config")
 }
 
 
@@ -143,25 +143,6 @@ def test_environment(tmp_path: Path) -> None:
     assert (result.returncode, "contiguous" in result.stderr) == (1, True)
     result = run(program, cwd=tmp_path, env={**limited, "EMU2_QUIET": "1"})
     assert (result.returncode, result.stderr) == (1, "")
-
-
-@needs["valgrind"]
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["copy", "beside", "refused"])
-def test_valgrind(name: str, tmp_path: Path) -> None:
-    """The archive: the host's loader has findings of its own."""
-    program = build(folder_of(tmp_path), name, "archive", "-g")
-    done("valgrind", "-q", "--error-exitcode=9", program, cwd=tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["copy", "beside", "refused", "threads"])
-def test_address_sanitizer(name: str, tmp_path: Path) -> None:
-    checks = ("-g", "-fsanitize=address,undefined")
-    place = (f"-I{root()}/include", f"-I{SOURCES}", f"-L{root()}/lib", "-lmnc2", "-lpthread")
-    program = folder_of(tmp_path) / name
-    done("gcc", *checks, SOURCES / f"{name}.c", "-o", program, *place)
-    passes(program)
 
 
 @pytest.mark.long
