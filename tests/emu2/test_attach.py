@@ -127,6 +127,16 @@ def test_moves_over_the_ends_of_kernels(state: Started) -> None:
     passed(process)
 
 
+@pytest.mark.parametrize("name", ["tags", "two_devices", "threads", "shared_tag", "pools"])
+def test_programs_under_a_debugger(name: str, tmp_path: Path) -> None:
+    """Tags, queues and several devices behave as without a debugger."""
+    process, path = start(tmp_path, name)
+    remote = RemoteRun(str(path))
+    while (stop := remote.run())["reason"] != "exit":
+        assert stop["reason"] == "error"
+    passed(process)
+
+
 def test_a_write_reaches_the_program(state: Started) -> None:
     """The program sees what the debugger has written, so it fails."""
     process, path = state
@@ -261,5 +271,12 @@ def test_off_by_default(tmp_path: Path) -> None:
     before = {path.name for path in tmp_path.iterdir()}
     assert done(program, cwd=tmp_path, env=env) == "PASS\n"
     assert {path.name for path in tmp_path.iterdir()} == before
-    result = run(program, cwd=tmp_path, env={**env, "EMU2_DEBUG": str(tmp_path / "no" / "socket")})
-    assert (result.returncode, "no debugger can attach" in result.stderr) == (0, True)
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "no" / "socket", tmp_path / "file"):
+        result = run(program, cwd=tmp_path, env={**env, "EMU2_DEBUG": str(path)})
+        assert (result.returncode, "no debugger can attach" in result.stderr) == (0, True)
+    assert (tmp_path / "file").read_text() == "mine"
+    # The socket of a process that has ended is replaced.
+    stale = {**env, "EMU2_DEBUG": str(tmp_path / "stale")}
+    for _ in range(2):
+        assert run(program, cwd=tmp_path, env=stale).stderr == ""

@@ -63,7 +63,10 @@ DATA = [
 ]
 
 
-@pytest.mark.parametrize(("words", "expected"), DATA)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [pytest.param(*one, marks=[pytest.mark.long] if n > 1 else []) for n, one in enumerate(DATA)],
+)
 def test_data_words(words: tuple[str, ...], expected: bytes, folder: Path) -> None:
     """Formats, and the zeros behind a part of a unit."""
     out(folder, "send-dma", "--channel", "PDM", "8", *words)
@@ -141,7 +144,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), WRONG)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [pytest.param(*one, marks=[pytest.mark.long] if n % 5 else []) for n, one in enumerate(WRONG)],
+)
 def test_wrong_arguments(tool: str, arguments: tuple[str, ...], folder: Path) -> None:
     (folder / "wrong.idma.dat").write_bytes(bytes(100))
     result = call(folder, tool, *arguments)

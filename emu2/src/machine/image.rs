@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Long words of a block: 32 KiB, as a page of the sparse memories has.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 
 /// The memory that an array of the state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub struct Written {
 /// The state at one moment.
 #[derive(Clone, Debug)]
 pub struct Image {
-    pub(super) blocks: Vec<Arc<[u64]>>,
-    pub(super) group: Vec<Vec<Pages>>,
+    blocks: Vec<Arc<[u64]>>,
+    group: Vec<Vec<Pages>>,
 }
 
 /// A word that differs between two images.
@@ -75,7 +75,8 @@ pub struct Difference {
     pub after: u64,
 }
 
-fn arrays(state: &State) -> Vec<&[u64]> {
+/// The arrays outside the groups.
+pub(super) fn arrays(state: &State) -> Vec<&[u64]> {
     let l1bs = state.l1b.iter().flat_map(|l1b| {
         let memories = l1b.pe.iter().chain(&l1b.own).map(|words| &words[..]);
         memories.chain(l1b.forward.iter().map(|path| path.words()))
@@ -83,7 +84,8 @@ fn arrays(state: &State) -> Vec<&[u64]> {
     l1bs.chain(state.l2b.iter().flatten().map(|words| &words[..])).collect()
 }
 
-fn arrays_mut(state: &mut State) -> Vec<&mut [u64]> {
+/// The same to write.
+pub(super) fn arrays_mut(state: &mut State) -> Vec<&mut [u64]> {
     let l1bs = state.l1b.iter_mut().flat_map(|l1b| {
         let memories = l1b.pe.iter_mut().chain(&mut l1b.own).map(|words| &mut words[..]);
         memories.chain(l1b.forward.iter_mut().map(|path| path.words_mut()))

@@ -4,11 +4,12 @@
 //! and its words. Blocks of the state come first, then pages of the sparse memories, each list with its length. Only those
 //! that are not zero are there. Numbers have 8 bytes, the least significant first.
 
-use super::{Blocks, Image, Machine};
+use super::image::{arrays, arrays_mut, BLOCK};
+use super::Machine;
 use crate::error::{Code, Error};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 /// The first bytes. The last one is the version.
 const MAGIC: [u8; 8] = *b"\x7fEMU2S\n\x01";
@@ -33,9 +34,29 @@ fn words(bytes: &mut &[u8], count: usize) -> Result<Vec<u64>, Error> {
     Ok(first.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-fn write(out: &mut Vec<u8>, number: u64, words: &[u64]) {
-    out.extend(number.to_le_bytes());
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+/// Adds a list of blocks, each with its number.
+fn list<'w>(out: &mut Vec<u8>, blocks: impl Iterator<Item = (u64, &'w [u64])>) {
+    let (start, mut count) = (out.len(), 0u64);
+    out.extend(count.to_le_bytes());
+    for (at, words) in blocks {
+        out.extend(at.to_le_bytes());
+        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        count += 1;
+    }
+    out[start..start + 8].copy_from_slice(&count.to_le_bytes());
+}
+
+/// Splits a list of blocks off. `size` gives the words of a block by its number; 0: there is none.
+fn read_list(bytes: &mut &[u8], size: impl Fn(u64) -> usize) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+    let mut found = Vec::new();
+    for _ in 0..number(bytes)? {
+        let at = number(bytes)?;
+        match size(at) {
+            0 => return Err(bad("the saved state has words that the machine has not")),
+            size => found.push((at, words(bytes, size)?)),
+        }
+    }
+    Ok(found)
 }
 
 impl Machine {
@@ -45,18 +66,14 @@ impl Machine {
     /// [`Code::Poisoned`] for a machine that stopped half way.
     pub fn save_state(&self) -> Result<Vec<u8>, Error> {
         self.check_usable()?;
-        let (_, image) = image_of(self);
         let mut out = MAGIC.to_vec();
         out.extend(self.spec().digest);
-        let held: Vec<(usize, &Arc<[u64]>)> =
-            image.blocks.iter().enumerate().filter(|(_, block)| block.iter().any(|word| *word != 0)).collect();
-        out.extend((held.len() as u64).to_le_bytes());
-        held.into_iter().for_each(|(at, block)| write(&mut out, at as u64, block));
-        for pages in image.group.iter().flatten() {
-            let held: Vec<(u64, &[u64])> = pages.held().collect();
-            out.extend((held.len() as u64).to_le_bytes());
-            held.into_iter().for_each(|(at, page)| write(&mut out, at, page));
-        }
+        let blocks = arrays(&self.state).into_iter().flat_map(|words| words.chunks(BLOCK)).enumerate();
+        list(
+            &mut out,
+            blocks.filter(|(_, block)| block.iter().any(|word| *word != 0)).map(|(at, block)| (at as u64, block)),
+        );
+        self.state.group.iter().flatten().for_each(|pages| list(&mut out, pages.held()));
         let digest = Sha256::digest(&out);
         out.extend(digest);
         Ok(out)
@@ -77,31 +94,26 @@ impl Machine {
         let (spec, mut rest) = rest[..rest.len() - DIGEST].split_at(DIGEST);
         self.check_digest(spec)?;
         let rest = &mut rest;
-        let (blocks, last) = image_of(self);
-        let mut image = Image::zeros(&blocks, self);
-        for _ in 0..number(rest)? {
-            let at = number(rest)?;
-            let place = usize::try_from(at).ok().and_then(|at| image.blocks.get_mut(at));
-            let place = place.ok_or_else(|| bad("the saved state has a block that the machine has not"))?;
-            *place = words(rest, place.len())?.into();
-        }
-        for pages in image.group.iter_mut().flatten() {
-            for _ in 0..number(rest)? {
-                let at = number(rest)?;
-                let size = pages.page_size(at);
-                if size == 0 {
-                    return Err(bad("the saved state has a page that the machine has not"));
-                }
-                pages.write(at, &words(rest, size)?);
-            }
+        let sizes: Vec<usize> =
+            arrays(&self.state).into_iter().flat_map(|words| words.chunks(BLOCK).map(<[u64]>::len)).collect();
+        let size = |at: u64| usize::try_from(at).ok().and_then(|at| sizes.get(at)).copied().unwrap_or(0);
+        let blocks: HashMap<u64, Vec<u64>> = read_list(rest, size)?.into_iter().collect();
+        let mut groups = Vec::new();
+        for pages in self.state.group.iter().flatten() {
+            groups.push(read_list(rest, |at| pages.page_size(at))?);
         }
         if !rest.is_empty() {
             return Err(bad("the saved state goes on behind its end"));
         }
-        let mut written = blocks.unwritten();
-        written.add_all();
-        self.restore(&blocks, &image, &last, &written);
+        self.reset();
         self.lose_written();
+        let places = arrays_mut(&mut self.state).into_iter().flat_map(|words| words.chunks_mut(BLOCK));
+        for (at, place) in (0..).zip(places) {
+            blocks.get(&at).into_iter().for_each(|block| place.copy_from_slice(block));
+        }
+        for (pages, held) in self.state.group.iter_mut().flatten().zip(groups) {
+            held.into_iter().for_each(|(at, page)| pages.write(at, &page));
+        }
         Ok(())
     }
 
@@ -114,13 +126,4 @@ impl Machine {
         let message = format!("the saved state is not of `{name}`, or of another version of it");
         Err(Error::new(Code::WrongSpec, message).help("load it into the machine that saved it"))
     }
-}
-
-fn image_of(machine: &Machine) -> (Blocks, Image) {
-    let blocks = Blocks::new(machine.spec());
-    let zeros = Image::zeros(&blocks, machine);
-    let mut written = blocks.unwritten();
-    written.add_all();
-    let image = machine.image(&blocks, &zeros, &written);
-    (blocks, image)
 }

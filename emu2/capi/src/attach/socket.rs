@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc;
@@ -18,15 +18,21 @@ const LONGEST: u64 = 1 << 24;
 
 /// Opens the socket, and serves one debugger after the other beside the program.
 pub(super) fn listen(hub: &Arc<Hub>, path: &Path) -> Result<()> {
-    let listener = match UnixListener::bind(path) {
-        // The socket of a process that has ended.
-        Err(error) if error.kind() == ErrorKind::AddrInUse && UnixStream::connect(path).is_err() => {
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)?
-        }
-        bound => bound?,
-    };
-    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    match std::fs::metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => return Err(Error::from(ErrorKind::AlreadyExists)),
+        Ok(_) if UnixStream::connect(path).is_ok() => return Err(Error::from(ErrorKind::AddrInUse)),
+        // There is none, or it is that of a process that has ended.
+        _ => {}
+    }
+    // The socket gets its name when it listens, and nobody else can open it.
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let listener = UnixListener::bind(&beside)?;
+    let named = std::fs::set_permissions(&beside, Permissions::from_mode(0o600));
+    if let Err(error) = named.and_then(|()| std::fs::rename(&beside, path)) {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
     let hub = hub.clone();
     let serve = move || {
         for stream in listener.incoming().map_while(Result::ok) {
