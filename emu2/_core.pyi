@@ -18,9 +18,13 @@ __all__ = [
     "Kernel",
     "Machine",
     "MemoryFiles",
+    "Needs",
+    "Op",
+    "PlacingRules",
     "Program",
     "Report",
     "Spec",
+    "Timeline",
     "__version__",
     "anneal_schedule",
     "assemble",
@@ -39,6 +43,7 @@ __all__ = [
     "read_asm",
     "read_source",
     "run_app",
+    "schedule_lines",
     "search_offsets",
     "spec_texts",
     "spread_offsets",
@@ -176,6 +181,7 @@ class ChoiceSearch:
         start: Sequence[int],
     ) -> list[int]: ...
 
+@final
 class PlacingRules:
     def __new__(
         cls,
@@ -190,6 +196,7 @@ class PlacingRules:
         l2bs: tuple[int, int],
     ) -> PlacingRules: ...
 
+@final
 class Op:
     slot: str
     takes: Sequence[str]
@@ -210,6 +217,7 @@ class Op:
     ) -> Op: ...
     def moved(self, rules: PlacingRules, by: Sequence[tuple[str, int]]) -> Op: ...
 
+@final
 class Needs:
     ops: Sequence[Op]
     def __new__(
@@ -225,6 +233,7 @@ def schedule_lines(
     rules: PlacingRules, steps: Sequence[Sequence[Op]]
 ) -> list[list[int]] | None: ...
 
+@final
 class Timeline:
     def __new__(
         cls,
