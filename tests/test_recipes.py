@@ -92,7 +92,9 @@ def test_every_recipe_is_used() -> None:
 @pytest.mark.parametrize("recipe", USES)
 def test_recipe(recipe: str, tmp_path: Path) -> None:
     for name in ("pycompiler", "isa_specs"):
-        ignored = shutil.ignore_patterns("__pycache__", "choosing", "packing", "switches")
+        ignored = shutil.ignore_patterns(
+            "__pycache__", "choosing", "packing", "placing", "switches"
+        )
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     (tmp_path / "emu2").symlink_to(ROOT / "emu2")
     for place, text in RECIPES[recipe]:

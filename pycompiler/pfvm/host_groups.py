@@ -65,8 +65,8 @@ def with_host_groups(model: onnx.ModelProto) -> onnx.ModelProto:
     found, types = open_values(model), known_types(graph)
     if not found or any(info.name not in types for info in (*graph.input, *graph.output)):
         return model
-    groups = _Groups(model.graph, list(model.graph.node), found, types)
-    out = with_nodes(model, groups.nodes())
+    out = with_nodes(model, ())
+    out.graph.node.extend(_Groups(out.graph, list(model.graph.node), found, types).nodes())
     stale = [info for info in out.graph.value_info if info.name in found]
     for info in stale:
         out.graph.value_info.remove(info)

@@ -20,11 +20,10 @@ impl Line {
 
     /// Whether `op` may join.
     pub(crate) fn fits(&self, op: &Op, rules: &Rules) -> bool {
-        !self.0.iter().any(|other| other.facts.slot == op.facts.slot)
-            && !(op.facts.flushes && self.0.iter().any(|other| other.facts.flushes))
-            && [false, true]
-                .iter()
-                .all(|&written| op.touches(written).iter().all(|touch| self.room(touch, written, rules)))
+        let own = &op.facts;
+        !self.0.iter().any(|other| other.facts.slot == own.slot || own.flushes && other.facts.flushes)
+            && op.reads.iter().all(|touch| self.room(touch, false, rules))
+            && op.writes.iter().all(|touch| self.room(touch, true, rules))
             && self.shares(op, rules)
             && self.0.iter().all(|other| op.leaves(other) && other.leaves(op))
     }

@@ -35,7 +35,7 @@ def at(memory: str, first: int, **more: Any) -> PeOperand:
 
 
 def lines(*steps: Step) -> Lines:
-    return Shelf({}, TARGET, ports=True).of(Fragment(steps, packed=True))
+    return Shelf({}, TARGET).of(Fragment(steps, packed=True))
 
 
 def writes(memory: str, first: int, **more: Any) -> Step:

@@ -294,7 +294,7 @@ def test_a_block_larger_than_the_ring_stays_where_it_is() -> None:
 def test_a_line_that_lies_elsewhere_is_the_line_with_other_addresses() -> None:
     target = load_target("mini")
     for fragment, addresses in downloads("mini"):
-        for ready in Shelf(addresses, target, ports=True).of(fragment).lines:
+        for ready in Shelf(addresses, target).of(fragment).lines:
             moved = Shifted(target).of(ready, (("l2bm", 1024),))
             if isinstance(moved.line, Move):
                 operands = (moved.line.source, moved.line.destination)
@@ -327,7 +327,7 @@ def test_a_chunk_stays_where_its_lines_read_other_words() -> None:
         block = BlockOperand("l2bm", read, found.source_words)
         into = BlockOperand("l1bm", 0, found.destination_words)
         line = Step((Instruction("l2bm", "l2bmb", (block,), (into,)),))
-        lines = Shelf({}, target, ports=True).of(Fragment((move, line), packed=True)).lines
+        lines = Shelf({}, target).of(Fragment((move, line), packed=True)).lines
         return _chunks([Unit(0, (ready,)) for ready in lines])
 
     assert [unit.streams for unit in chunks(0)] == [True, True]

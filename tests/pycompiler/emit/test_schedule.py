@@ -81,9 +81,9 @@ def test_a_shelf_keeps_lines_apart_that_must_not_be_packed() -> None:
         )
     )
     fragment = Fragment(lines, names={"v0": "x"})
-    shelf = Shelf({}, target, ports=True)
+    shelf = Shelf({}, target)
     for packed in (False, True):
-        alone = Shelf({}, target, ports=True).of(replace(fragment, packed=packed))
+        alone = Shelf({}, target).of(replace(fragment, packed=packed))
         found = shelf.of(replace(fragment, packed=packed))
         assert [one.text for one in found.lines] == [one.text for one in alone.lines]
         assert len(found.lines) == 1 + packed
