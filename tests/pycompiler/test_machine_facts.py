@@ -13,7 +13,8 @@ import pytest
 from compiling import LONG, compiled, model_of, random_inputs, run, sampled
 
 import emu2
-from pycompiler.emit.ports import LineState, Ports, op_of
+from emu2._core import Needs, Timeline
+from pycompiler.emit.ports import op_of, rules_of
 from pycompiler.emit.text import instruction_text
 from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.graph.layout_text import parse_pad_layout
@@ -338,7 +339,7 @@ def test_the_inputs_of_the_mau_decide_what_shares_a_line(tmp_path: Path) -> None
         (tmp_path / "other.toml").write_text(text)
         load_target.cache_clear()
         target = load_target(str(tmp_path))
-        spec, ports = target.spec, Ports(target)
+        spec, rules = target.spec, rules_of(target)
         register = PeOperand("grf0", (0,) * target.cycles)
         write = Instruction("mwrite", "fmwrite", (Forward("alu"),), (MatrixOperand("x", 0),))
         accepted = set()
@@ -347,9 +348,11 @@ def test_the_inputs_of_the_mau_decide_what_shares_a_line(tmp_path: Path) -> None
             matrix = (MatrixOperand("y"),) if name[1] == "m" else ()
             sources = (*matrix, Forward("l1bm"), *(register,) * more)
             other = Instruction("mau", name, sources, (Special("nowrite"),))
-            line = LineState()
-            line.add(op_of(write, {}, target))
-            fits = ports.fits(op_of(other, {}, target), line)
+            lines = Timeline(rules, "mv", [], "l2bm", False)
+            fits = not any(
+                lines.place_lines([Needs(rules, [op_of(one, {}, target)], [], [], None)])
+                for one in (write, other)
+            )
             text = "; ".join(instruction_text(one, {}, target) for one in (write, other))
             if fits:
                 accepted.add(name)
