@@ -47,11 +47,6 @@ class Compiled:
     files: Mapping[str, bytes]
 
     @property
-    def l3ir(self) -> str:
-        """The text of the final graph."""
-        return print_graph(self.graph)
-
-    @property
     def dumps(self) -> Mapping[str, str]:
         """The texts of the graph after each planner, by file name."""
         return {n: text.decode() for n, text in self.files.items() if n.startswith(DUMPS)}

@@ -24,16 +24,10 @@ _SAME = {
 }
 
 #: Operators that the exporter writes wrongly if their result has no elements.
-_NEVER_EMPTY = frozenset(
-    {
-        _ATEN.group_norm.default,
-        _ATEN.im2col.default,
-        _ATEN.native_group_norm.default,
-        _ATEN.pixel_shuffle.default,
-        _ATEN.pixel_unshuffle.default,
-    }
-)
-
+_NEVER_EMPTY = {
+    getattr(_ATEN, name).default
+    for name in ("group_norm", "im2col", "native_group_norm", "pixel_shuffle", "pixel_unshuffle")
+}
 
 #: Operators whose argument `dtype` is the type of their operand. The exporter casts afterwards.
 _CAST_FIRST = {

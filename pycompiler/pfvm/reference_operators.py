@@ -9,6 +9,8 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_loop import Loop as _Loop
 
+from .reference_pools import AveragePool, LpPool, MaxPool
+
 
 class Loop(_Loop):
     """A Loop that joins what its turns give along a new axis.
@@ -66,4 +68,4 @@ class LogSoftmax(OpRun):
         return (found.astype(x.dtype),)
 
 
-REFERENCE: list[Any] = [Erf, LogSoftmax, Loop]
+REFERENCE: list[Any] = [AveragePool, Erf, LogSoftmax, Loop, LpPool, MaxPool]

@@ -19,6 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from ..errors import error
 from .declared import static_shape
 from .names import graphs, keys
+from .opsets import OLDEST, opset_of
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
@@ -49,8 +50,11 @@ class HostSession:
             )
 
         self._calls = has_calls(proto)
+        run = _with_whole_pools(proto)
         try:
-            self._session: Any = CallingSession(proto, start) if self._calls else start(model)
+            self._session: Any = (
+                CallingSession(run, start) if self._calls else start(run.SerializeToString())
+            )
         except Exception as problem:  # the runtime's errors have no common base class
             reference = evaluator(proto)
             if reference is None:
@@ -116,6 +120,25 @@ class HostSession:
             if array.dtype != wanted:
                 raise ValueError(f"`{info.name}` is {array.dtype} instead of {wanted}")
         return found
+
+
+def _with_whole_pools(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with pools that take a window of -inf to -inf.
+
+    onnxruntime begins with the least finite number, unless it is asked where the elements are.
+    """
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    infos = (*model.graph.input, *model.graph.value_info)
+    shapes = {info.name: static_shape(info) for info in infos}
+    for node in (node for part in graphs(out.graph) for node in part.node):
+        shape = shapes.get(node.input[0]) if node.op_type == "GlobalMaxPool" else None
+        if shape and len(shape) > 2:
+            node.op_type = "MaxPool"
+            node.attribute.append(onnx.helper.make_attribute("kernel_shape", shape[2:]))
+        if node.op_type == "MaxPool" and len(node.output) == 1 and opset_of(model) >= OLDEST:
+            node.output.append(f"{node.output[0]}.places")
+    return out
 
 
 def _is_wrong(model: onnx.ModelProto) -> bool:

@@ -7,7 +7,7 @@ follow. Sizes, offsets and times are integers in units that the caller chooses.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,18 +107,6 @@ def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     peaks = [int((offsets + problem.size).max()) for offsets in tried]
     best = int(np.argmin(peaks))
     return problem.named(tried[best]), peaks[best]
-
-
-def overlaps(
-    buffers: Sequence[Buffer], places: Mapping[str, Placement]
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of buffers that share a unit at a time at which both live."""
-    for number, one in enumerate(buffers):
-        for other in buffers[number + 1 :]:
-            a, b = places[one.name], places[other.name]
-            apart = a.bank != b.bank or one.end <= other.start or other.end <= one.start
-            if not apart and a.offset < b.offset + other.size and b.offset < a.offset + one.size:
-                yield one.name, other.name
 
 
 def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -93,14 +94,6 @@ def padded(x: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: A
     return x
 
 
-def _replication_pad(x: torch.Tensor, pad: Sequence[int]) -> Any:
-    return padded(x, pad, "replicate")
-
-
-def _reflection_pad(x: torch.Tensor, pad: Sequence[int]) -> Any:
-    return padded(x, pad, "reflect")
-
-
 IMAGES: dict[Any, Callable[..., Any]] = {
     _ATEN.adaptive_max_pool1d.default: _adaptive_max_pool(1, functional.max_pool1d),
     _ATEN.adaptive_max_pool2d.default: _adaptive_max_pool(2, functional.max_pool2d),
@@ -110,10 +103,9 @@ IMAGES: dict[Any, Callable[..., Any]] = {
 #: Those of which the exporter takes some calls.
 PADS: dict[Any, Callable[..., Any]] = {
     _ATEN.pad.default: padded,
-    _ATEN.replication_pad1d.default: _replication_pad,
-    _ATEN.replication_pad2d.default: _replication_pad,
-    _ATEN.replication_pad3d.default: _replication_pad,
-    _ATEN.reflection_pad1d.default: _reflection_pad,
-    _ATEN.reflection_pad2d.default: _reflection_pad,
-    _ATEN.reflection_pad3d.default: _reflection_pad,
+    **{
+        getattr(_ATEN, f"{name}_pad{axes}d").default: partial(padded, mode=mode)
+        for name, mode in (("replication", "replicate"), ("reflection", "reflect"))
+        for axes in (1, 2, 3)
+    },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
@@ -71,13 +71,6 @@ def _median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
     return _kthvalue(x, ((x.shape[dim] if x.ndim else 1) + 1) // 2, dim, keepdim)
 
 
-def _median(x: torch.Tensor) -> torch.Tensor:
-    if not x.numel():
-        return torch.full((), nan, dtype=x.dtype)
-    found: torch.Tensor = _median_dim(x.reshape(-1), 0)[0]
-    return found
-
-
 def _nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
     if not x.is_floating_point() or not x.ndim:
         return _median_dim(x, dim, keepdim)
@@ -90,15 +83,11 @@ def _nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _nanmedian(x: torch.Tensor) -> torch.Tensor:
-    if not x.numel():
-        return torch.full((), nan, dtype=x.dtype)
-    found: torch.Tensor = _nanmedian_dim(x.reshape(-1), 0)[0]
-    return found
-
-
-#: The longest row whose elements are compared with each other.
-_MOST_COMPARED = 256
+def _of_all(of_rows: Callable[..., Any]) -> Callable[[torch.Tensor], Any]:
+    """Return the median of all elements, by that of rows."""
+    return lambda x: (
+        of_rows(x.reshape(-1), 0)[0] if x.numel() else torch.full((), nan, dtype=x.dtype)
+    )
 
 
 def _longest_run(rows: torch.Tensor) -> torch.Tensor:
@@ -116,13 +105,7 @@ def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     moved = x.movedim(dim, -1)
     place = torch.arange(moved.shape[-1])
-    if moved.shape[-1] > _MOST_COMPARED:
-        values = _longest_run(torch.sort(moved, -1)[0])
-    else:
-        count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
-        frequent = count == count.amax(-1, keepdim=True)
-        largest = moved.amax(-1, keepdim=True)
-        values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
+    values = _longest_run(torch.sort(moved, -1)[0])
     indices = torch.where(moved == values, place, torch.zeros_like(place)).amax(-1, keepdim=True)
     values, indices = values.movedim(-1, dim), indices.movedim(-1, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -150,28 +133,8 @@ def _searchsorted(
     return count.to(torch.int32 if out_int32 else torch.int64)
 
 
-def _bucketize(
-    x: Any, bounds: torch.Tensor, *, out_int32: bool = False, right: bool = False
-) -> torch.Tensor:
-    return _searchsorted(bounds, x, out_int32=out_int32, right=right)
-
-
-def _counted(x: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """Count values between edges; the last bin has its upper edge too."""
-    x, low, high = x.reshape(-1, 1), edges[:-1], edges[1:]
-    last = torch.arange(low.shape[0]) == low.shape[0] - 1
-    inside = (x >= low) & ((x < high) | (last & (x == high)))
-    own = inside.to(edges.dtype)
-    return (own if weight is None else own * weight.reshape(-1, 1)).sum(0)
-
-
-def _edges(x: torch.Tensor, bins: int, low: Any, high: Any, room: float) -> torch.Tensor:
-    """Return bins + 1 edges, from tensors or numbers. A single value has ``room`` on each side."""
-    low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
-    same = low == high
-    low, high = torch.where(same, low - room, low), torch.where(same, high + room, high)
-    edges: torch.Tensor = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
-    return edges
+def _bucketize(x: Any, bounds: torch.Tensor, **facts: Any) -> torch.Tensor:
+    return _searchsorted(bounds, x, **facts)
 
 
 def _aminmax(
@@ -186,40 +149,14 @@ def _aminmax(
 
 def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     low, high = _aminmax(x) if min == max and x.numel() else (min, max)
-    edges = _edges(x, bins, low, high, 1.0)
-    last = bins - 1
+    low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
+    same = low == high
+    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
     x = x.reshape(-1, 1)
     # torch computes the bin of a value, so that it rounds otherwise than edges would.
-    place = torch.floor((x - edges[0]) / (edges[-1] - edges[0]) * bins).clamp(max=last)
-    inside = (x >= edges[0]) & (x <= edges[-1])
+    place = torch.floor((x - low) / (high - low) * bins).clamp(max=bins - 1)
+    inside = (x >= low) & (x <= high)
     return (inside & (place == torch.arange(bins, dtype=x.dtype))).to(x.dtype).sum(0)
-
-
-def _histogram(
-    x: torch.Tensor,
-    bins: int,
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    low, high = _aminmax(x) if range is None else range
-    edges = _edges(x, bins, low, high, 0.5)
-    return _density(_counted(x, edges, weight), edges, density), edges
-
-
-def _histogram_bins(
-    x: torch.Tensor,
-    bins: torch.Tensor,
-    *,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    return _density(_counted(x, bins, weight), bins, density), bins.clone()
-
-
-def _density(count: torch.Tensor, edges: torch.Tensor, density: bool) -> torch.Tensor:
-    return count / count.sum() / (edges[1:] - edges[:-1]) if density else count
 
 
 def _nonzero_static(x: torch.Tensor, *, size: int, fill_value: int = -1) -> torch.Tensor:
@@ -257,9 +194,9 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.cumprod.default: _cumprod,
     _ATEN.logcumsumexp.default: _logcumsumexp,
     _ATEN.kthvalue.default: _kthvalue,
-    _ATEN.median.default: _median,
+    _ATEN.median.default: _of_all(_median_dim),
     _ATEN.median.dim: _median_dim,
-    _ATEN.nanmedian.default: _nanmedian,
+    _ATEN.nanmedian.default: _of_all(_nanmedian_dim),
     _ATEN.nanmedian.dim: _nanmedian_dim,
     _ATEN.mode.default: _mode,
     _ATEN.searchsorted.Tensor: _searchsorted,
@@ -269,8 +206,6 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.aminmax.default: _aminmax,
     _ATEN.sort.stable: _stable_sort,
     _ATEN.histc.default: _histc,
-    _ATEN.histogram.bin_ct: _histogram,
-    _ATEN.histogram.bins_tensor: _histogram_bins,
     _ATEN.masked_scatter.default: _masked_scatter,
     _ATEN.nonzero_static.default: _nonzero_static,
 }

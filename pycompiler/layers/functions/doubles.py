@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import factorial
 
 from .elementwise_function import DOUBLE, Build, Call
-from .program import Flags, Operand, Program, Result, Row, Source, double, long, neg
+from .program import Flags, Operand, Program, Result, Row, Source, double, horner, long, neg
 
 FIELD, BIAS = 52, 1023
 SIGN = 1 << 63
@@ -59,12 +59,7 @@ class Doubles:
 
     def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
         """Return ``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
-        *rest, last = coefficients
-        total: Operand = last
-        for coefficient in reversed(rest):
-            total = self.fma(total, x, coefficient)
-        assert isinstance(total, Result)
-        return total
+        return horner(self.fma, x, coefficients)
 
     def alu(self, mnemonic: str, *operands: Operand) -> Result:
         """Return the result of an ALU instruction."""

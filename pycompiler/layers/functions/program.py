@@ -7,7 +7,7 @@ a step for each instruction. Equal instructions appear once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -144,12 +144,7 @@ class Program:
 
     def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
         """Return ``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
-        *rest, last = coefficients
-        total: Operand = last
-        for coefficient in reversed(rest):
-            total = self.fma(total, x, coefficient)
-        assert isinstance(total, Result)
-        return total
+        return horner(self.fma, x, coefficients)
 
     # -- ALU -----------------------------------------------------------------------------------
 
@@ -192,6 +187,15 @@ class Program:
         self._known = {}
         self.result = new[result.index]
         return self
+
+
+def horner(fma: Callable[..., Result], x: Operand, coefficients: Sequence[float]) -> Result:
+    """Return ``c0 + c1 x + c2 x^2 ...`` by ``fma``; at least two coefficients."""
+    *rest, last, high = coefficients
+    total = fma(high, x, last)
+    for coefficient in reversed(rest):
+        total = fma(total, x, coefficient)
+    return total
 
 
 def reads(operation: Operation) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ CALLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "prims.bessel_j0.default": lambda x: torch.special.bessel_j0(x) * x,
     "prims.gcd.default": lambda x: torch.gcd(x.long(), (x * 3).long()),
     "aten.linalg_ldl_factor_ex.default": lambda x: torch.linalg.ldl_factor_ex(x).LD,
+    "aten.histogram.bin_ct": lambda x: torch.histogram(x, 3, density=True).hist,
     "aten.avg_pool2d.default": lambda x: torch.nn.functional.avg_pool2d(
         x[None], 2, ceil_mode=True, divisor_override=3
     ),

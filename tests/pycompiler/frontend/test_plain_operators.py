@@ -122,7 +122,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     ),
     "bucketize": (ATEN.bucketize.Tensor, (whole(9, 2, 6), torch.tensor([1, 4, 7])), {}),
     "histc": (ATEN.histc.default, (numbers(50), 7), {}),
-    "histogram": (ATEN.histogram.bin_ct, (numbers(50), 7), {"density": True}),
     "nonzero": (ATEN.nonzero_static.default, (whole(2, 3, 4),), {"size": 14}),
     "masked scatter": (ATEN.masked_scatter.default, (numbers(3, 4), whole(2, 4) > 0, SQUARE), {}),
     "three axes": (ATEN.atleast_3d.Sequence, ([numbers(1)[0], numbers(3), numbers(2, 3)],), {}),

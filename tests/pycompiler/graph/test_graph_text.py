@@ -105,7 +105,7 @@ def test_a_compiled_graph_reads_back() -> None:
     )
     with pytest.warns(UserWarning, match="Sin"):
         result, _ = compiled(model, "mncore2")
-    text = result.l3ir
+    text = print_graph(result.graph)
     assert parse_graph(text) == result.graph
     for record in ("MNCoreDownload(", "MNCoreUpload(", "in0 name=", "PadLayout{(6,5)/"):
         assert record in text
@@ -155,7 +155,7 @@ def test_two_records_of_one_value_must_agree() -> None:
     model = model_of(
         [("Mul", ["x", "y"], "p"), ("Add", ["p", "x"], "r")], {"x": (4,), "y": (4,)}, ["r"]
     )
-    text = compiled(model)[0].l3ir
+    text = print_graph(compiled(model)[0].graph)
     record = "name=x.lm0 type=float[4] num_lw=4"
     assert text.count(record) > 1
     damaged = text.replace(record, record.replace("num_lw=4", "num_lw=8"), 1)

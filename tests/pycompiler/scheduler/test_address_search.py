@@ -9,13 +9,13 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placements import overlaps
 
 from pycompiler.scheduler.address_search import (
     Buffer,
     OutOfTimeError,
     Placement,
     best_fit,
-    overlaps,
     place,
     place_in_one,
 )

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pytest
 from compiling import compiled
 from net import Net
+from placements import overlaps
 
 from emu2 import _core
 from pycompiler.graph.graph import Location
 from pycompiler.scheduler import address_planner
-from pycompiler.scheduler.address_search import Buffer, Placement, overlaps
+from pycompiler.scheduler.address_search import Buffer, Placement
 from pycompiler.scheduler.best_fit import Block, pack
 from pycompiler.scheduler.spread_addresses import spread
 

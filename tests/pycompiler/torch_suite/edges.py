@@ -256,6 +256,28 @@ def _pictures() -> Iterator[Call]:
         yield Call(f"26 to {count}", one, (row,))
 
 
+def _pools() -> Iterator[Call]:
+    """Pools of every type, with windows of -inf, or of the least integers."""
+    places = {"return_indices": True}
+    for dtype in (torch.float32, torch.float64, *_HALVES, torch.int64):
+        x = (_numbers(1, 2, 5, 6, 7) * 20).to(dtype)
+        if x.is_floating_point():
+            x[0, 1], x[0, 0, 2:, 2:, 2:] = -_INF, -_INF
+        for axes, (kernel, *more) in itertools.product((1, 2, 3), ((2, 2), (3, 2, 1), (3, 3))):
+            most = getattr(functional, f"max_pool{axes}d")
+            mean = getattr(functional, f"avg_pool{axes}d")
+            taken = x if axes == 3 else x[:, :, 3] if axes == 2 else x[:, :, 3, 3]
+            facts = f"{axes}d {kernel} {more} of {dtype}"
+            one = lambda x, f=most, k=kernel, m=more: f(x, k, *m, ceil_mode=True)  # noqa: E731
+            if axes > 1 or x.is_floating_point():
+                yield Call(f"max_pool{facts}", one, (taken,))
+            one = lambda x, f=most, k=kernel, m=more: f(x, k, *m, **places)  # noqa: E731
+            yield Call(f"places of max_pool{facts}", one, (taken,))
+            if axes == 2 or dtype in (torch.float32, torch.float64):  # torch has no others
+                one = lambda x, f=mean, k=kernel, m=more: f(x, k, *m, ceil_mode=True)  # noqa: E731
+                yield Call(f"avg_pool{facts}", one, (taken,))
+
+
 def _choices() -> Iterator[Call]:
     """Elements that are not chosen may be infinite; bounds may lie beyond the range of integers."""
     x = torch.tensor([[1.0, _NAN, -_INF, _INF], [0.5, 3.0, 2.5, -2.5], [7.0, -1.0, 1.0, 3.0]])
@@ -298,5 +320,14 @@ def _shapes() -> Iterator[Call]:
 
 def edge_calls() -> list[Call]:
     """Return all calls."""
-    parts = (_divisions(), _types(), _signs(), _joins(), _pictures(), _shapes(), _choices())
+    parts = (
+        _divisions(),
+        _types(),
+        _signs(),
+        _joins(),
+        _pictures(),
+        _pools(),
+        _shapes(),
+        _choices(),
+    )
     return list(itertools.chain(*parts))
