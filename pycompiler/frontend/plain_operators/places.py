@@ -45,26 +45,13 @@ def _at_least(rank: int) -> Callable[..., Any]:
     return lambda tensors: [one(x) for x in tensors]
 
 
-def _rows(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    return [tensor.reshape(1) if not tensor.ndim else tensor for tensor in tensors]
-
-
-def _hstack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    tensors = _rows(tensors)
+def _hstack(tensors: list[torch.Tensor]) -> torch.Tensor:
+    tensors = _at_least(1)(tensors)
     return torch.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
-def _vstack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([t[None] if t.ndim == 1 else t for t in _rows(tensors)], 0)
-
-
-def _dstack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    deep = [t[None] if t.ndim == 1 else t for t in _rows(tensors)]
-    return torch.cat([t[..., None] if t.ndim == 2 else t for t in deep], 2)
-
-
 def _column_stack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([t[:, None] if t.ndim == 1 else t for t in _rows(tensors)], 1)
+    return torch.cat([t[:, None] if t.ndim == 1 else t for t in _at_least(1)(tensors)], 1)
 
 
 def _diagonal(x: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
@@ -309,8 +296,8 @@ def indexed(
 
 PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.hstack.default: _hstack,
-    _ATEN.vstack.default: _vstack,
-    _ATEN.dstack.default: _dstack,
+    _ATEN.vstack.default: lambda tensors: torch.cat(_at_least(2)(tensors), 0),
+    _ATEN.dstack.default: lambda tensors: torch.cat(_at_least(3)(tensors), 2),
     _ATEN.column_stack.default: _column_stack,
     _ATEN.copy.default: _copied,
     _ATEN.diagonal.default: _diagonal,

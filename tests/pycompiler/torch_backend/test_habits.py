@@ -45,6 +45,22 @@ def test_sizes_that_depend_on_data_stay_in_torch() -> None:
     assert "its sizes depend on data" in {why for _, why in parts.in_torch}
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.uint8])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+def test_resizes_are_those_of_the_kernels(mode: str, kind: torch.dtype) -> None:
+    """torch's own forms of resizes in Python differ where the size stays, and for bytes."""
+    x = (torch.rand(1, 2, 5, 7, generator=torch.Generator().manual_seed(3)) * 255).to(kind)
+    scales = (1.1, 1.3, 2.0) if kind == torch.float32 else (1.1, 1.3)
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        return [nn.functional.interpolate(x, scale_factor=scale, mode=mode) for scale in scales]
+
+    run = torch.compile(function, backend=emu2, options={"device": "pfvm:cpu"})
+    near = {"rtol": 0, "atol": 0} if kind == torch.uint8 else {"rtol": 1e-5, "atol": 1e-3}
+    for found, wanted in zip(run(x), function(x), strict=True):
+        torch.testing.assert_close(found, wanted, **near)
+
+
 def test_threads_do_not_mix_their_inputs() -> None:
     run = compiled(lambda x: 1 - x)
     wrong = []
