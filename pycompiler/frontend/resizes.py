@@ -7,6 +7,7 @@ weights of 15 bits and are rounded after each axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -147,3 +148,13 @@ def _rules() -> dict[Any, _Resize]:
 
 
 RESIZES = _rules()
+
+
+def keep_resizes_whole(stack: ExitStack) -> None:
+    """Hide torch's forms of resizes in Python, which differ from its kernels, up to an exit."""
+    for op in RESIZES:
+        stack.callback(op.py_kernels.update, dict(op.py_kernels))
+        stack.callback(op._dispatch_cache.clear)
+        for key in op.py_kernels.keys() - {torch._C.DispatchKey.Meta}:
+            del op.py_kernels[key]
+        op._dispatch_cache.clear()

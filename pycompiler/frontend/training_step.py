@@ -41,9 +41,6 @@ _ATEN = torch.ops.aten
 #: Nodes whose result is their operand.
 _COPIES = (_ATEN.clone.default, _ATEN.alias.default, _ATEN.detach.default)
 
-#: Where torch registers forms in Python that stand for an operator.
-_WRITTEN_OUT = {torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd}
-
 _tracing = threading.local()
 
 
@@ -219,18 +216,8 @@ def _no_new_state() -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_kernels() -> Iterator[None]:
-    """Have torch build attention and recurrent cells of plain operators, which all have rules.
-
-    Resizes stay whole: torch's own forms in Python differ from its kernels.
-    """
-    forms = {op: dict(op.py_kernels) for op in RESIZES}
+    """Have torch build attention and recurrent cells of plain operators, which all have rules."""
     with contextlib.ExitStack() as stack:
-        for op, known in forms.items():
-            stack.callback(op.py_kernels.update, known)
-            stack.callback(op._dispatch_cache.clear)
-            for key in known.keys() & _WRITTEN_OUT:
-                del op.py_kernels[key]
-            op._dispatch_cache.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of settings for hardware that is not there
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 from ..errors import error
+from ..frontend.resizes import keep_resizes_whole
 from ..frontend.training_step import plain_kernels, step_rules
 from .partition import Parts, partitioned
 from .settings import Settings
@@ -39,8 +41,11 @@ def emu2(
         raise error("P0704", name="mode", value=repr(mode), legal=legal)
     settings = Settings.of(options)
 
+    whole = ExitStack()
+
     def compiler(kind: str) -> Callable[..., Any]:
         def compiled(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
+            whole.close()  # all is traced, and exports need the forms
             with torch._guards.tracing(None):
                 parts = partitioned(graph, settings)
             if watcher is not None:
@@ -57,6 +62,7 @@ def emu2(
         inference_compiler=compiler("forward"),
         decompositions={} if by_strides else step_rules(),
     )
-    with plain_kernels():
+    with plain_kernels(), whole:
+        keep_resizes_whole(whole)
         compiled: Callable[..., Any] = compile_graph(module, inputs)
     return compiled
