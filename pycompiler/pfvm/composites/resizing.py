@@ -115,18 +115,14 @@ def _symmetric(x: Array, axis: _Axis) -> Array:
     return np.asarray(offset + _half_pixel(x, axis), dtype=axis.kind)
 
 
-def _align_corners(x: Array, axis: _Axis) -> Array:
-    if axis.count == 1:
-        return x * 0
-    return np.asarray(x * axis.kind(axis.size - 1) / axis.kind(axis.count - 1))
-
-
 #: The place in the input of each place of the result: singles, as in onnxruntime, or doubles.
 _COORDINATES: dict[str, Callable[[Array, _Axis], Array]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": lambda x, axis: _half_pixel(x, axis) if axis.count > 1 else x * 0,
-    "align_corners": _align_corners,
+    "align_corners": lambda x, axis: (
+        x * axis.kind(axis.size - 1) / axis.kind(max(1, axis.count - 1))
+    ),
     "asymmetric": lambda x, axis: x / axis.kind(axis.scale),
 }
 
@@ -141,16 +137,17 @@ def _coordinates(axis: _Axis, ways: str) -> Array:
     return np.asarray(start * last + x * (end - start) * last / axis.kind(axis.count - 1))
 
 
+_NEAR = 1e-6  # places so near to a half are halves, as in onnxruntime
 _ROUNDED: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
-    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5 - _NEAR),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5 + _NEAR),
     "floor": np.floor,
     "ceil": np.ceil,
 }
 
 
 def _nearest(write: Writer, axis: _Axis, at: Array) -> _Taps:
-    rounded = _ROUNDED[_text(write, "nearest_mode", "round_prefer_floor")](at)
+    rounded = _ROUNDED[_text(write, "nearest_mode", "round_prefer_floor")](at.astype(float))
     places = np.clip(rounded.astype(np.int64), 0, axis.size - 1)[:, None]
     return _Taps(places, np.ones(places.shape))
 
