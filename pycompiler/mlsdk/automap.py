@@ -1,8 +1,8 @@
 """Functions over nested tuples, lists, dicts, named tuples and dataclasses.
 
 Nested arguments are flattened to a dict of tensors named by their paths, and restored from it.
-Arguments that are not tensors (numbers, texts, None) are part of the compiled function: each call
-must repeat the values of compile time.
+Arguments that are not tensors (numbers, texts, None, arrays of numpy) are part of the compiled
+function: each call must repeat the values of compile time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
@@ -58,7 +59,7 @@ class Arguments:
         bound.apply_defaults()
         look_into_caches(bound.arguments)
         found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
-        self._leaves = {".".join(map(_step, path)): leaf for path, leaf in found}
+        self._leaves = {".".join(map(_step, path)): _own(leaf) for path, leaf in found}
 
     @property
     def tensors(self) -> dict[str, TensorLike]:
@@ -80,15 +81,30 @@ class Arguments:
         for name, mine in self._leaves.items():
             its = call._leaves[name]
             if _is_tensor(mine) != _is_tensor(its):
-                kind = type(its).__name__
-                raise error("P0603", problem=f"`{name}` is a {kind}", signature=signature)
-            if not _is_tensor(mine) and mine != its:
+                raise error(
+                    "P0603", problem=f"`{name}` is a {type(its).__name__}", signature=signature
+                )
+            if not _is_tensor(mine) and not _same(mine, its):
                 problem = f"`{name}` is {its!r}, it was {mine!r} at compile time"
                 raise error("P0603", problem=problem, signature=signature)
 
 
 def _is_tensor(leaf: object) -> bool:
     return isinstance(leaf, torch.Tensor | TensorProxy)
+
+
+def _own(leaf: Any) -> Any:
+    """Return a leaf; of an array a copy, because the caller may change it later."""
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+def _same(mine: Any, its: Any) -> bool:
+    """Whether two constants are equal, bit by bit, and of one kind: 1 is no 1.0."""
+    a, b = np.asarray(mine), np.asarray(its)
+    if "O" in a.dtype.kind + b.dtype.kind:
+        return bool(mine == its)
+    alike = a.dtype == b.dtype or (a.dtype.kind == b.dtype.kind and not a.ndim)
+    return alike and a.shape == b.shape and a.tobytes() == b.astype(a.dtype).tobytes()
 
 
 def _signature(function: Any) -> inspect.Signature:
@@ -102,10 +118,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def _step(part: Any) -> str:
-    for attribute in ("idx", "key", "name"):
-        if hasattr(part, attribute):
-            return str(getattr(part, attribute))
-    return str(part)
+    return str(next((getattr(part, n) for n in ("idx", "key", "name") if hasattr(part, n)), part))
 
 
 class Results:
@@ -123,11 +136,7 @@ class Results:
         leaves, self._tree = pytree.tree_flatten(result)
         self._cached = leaves_of_caches(result)
         self._leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        return {
-            f"out{number}": leaf
-            for number, leaf in enumerate(leaves)
-            if isinstance(leaf, torch.Tensor)
-        }
+        return {f"out{n}": leaf for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
 
     def unflatten(self, outputs: Mapping[str, TensorProxy]) -> Any:
         """Return a result with ``outputs`` in the places of its tensors.

@@ -64,5 +64,4 @@ def emu2(
     )
     with plain_kernels(), whole:
         keep_resizes_whole(whole)
-        compiled: Callable[..., Any] = compile_graph(module, inputs)
-    return compiled
+        return compile_graph(module, inputs)

@@ -210,8 +210,7 @@ def _like(node: torch.fx.Node) -> Value:
     """Return a value of the type that the trace saw; symbolic sizes have the traced number."""
     value: Any = node.meta["val"]
     if not isinstance(value, torch.Tensor):
-        number: int = size_of(value)
-        return number
+        return int(size_of(value))
     return sample_of(tuple(map(size_of, value.shape)), value.dtype)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -123,3 +126,29 @@ def test_what_the_exporter_gets(tmp_path: Path) -> None:
     assert opset(opset_version=19) == 19
     with pytest.raises(PycompilerError, match="P0107"):
         opset(dynamo=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "others"),
+    [
+        (np.arange(3, dtype=np.float32), [np.ones(3, np.float32), np.arange(3), np.zeros(4)]),
+        (np.array([1, np.nan, 2]), [np.array([1, np.nan, 3])]),
+        (np.float32(2), [np.float32(3), 2]),
+        (2, [3, 2.0, True, None]),
+        (0.0, [-0.0, 1.0, "0"]),
+        (math.nan, [0.0]),
+    ],
+)
+def test_constants_must_be_repeated(tmp_path: Path, given: Any, others: list[Any]) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    function = lambda x, c: torch.as_tensor(c) * x  # noqa: E731
+    run = context("pfvm:cpu").compile_automap(function, (x, given), None, tmp_path / "out")
+    wanted, again = function(x, given), copy.copy(given)
+    assert torch.equal(run(x, again).cpu().nan_to_num(7), wanted.nan_to_num(7))
+    if isinstance(given, np.ndarray):
+        given += 1  # the compiled function keeps what it was given
+        others = [given.copy(), *others]
+    for other in others:
+        with pytest.raises(PycompilerError, match="at compile time") as caught:
+            run(x, other)
+        assert caught.value.code == "P0603"
