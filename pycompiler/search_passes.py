@@ -14,7 +14,7 @@ from .options import Options
 from .report.codegen_dir import SIMULATION
 from .report.report import Report
 from .scheduler.annealing.scheduler import NAME, Annealing
-from .simulation.graph_costs import Simulation, simulate_graph, with_own_ways
+from .simulation.graph_costs import Simulation, simulate_graph, with_own_orders
 from .simulation.run import executor_of
 from .simulation.settings import DEFAULT
 from .simulation.store import Outcomes
@@ -60,7 +60,7 @@ class Searches:
         return {SIMULATION: json.dumps(self._simulation.json(), indent=1) + "\n"}
 
     def simulate(self, graph: MNGraph) -> MNGraph:
-        """Simulate the nodes of a graph with layouts, and give them the best ways to run. P0703."""
+        """Simulate the nodes of a graph with layouts, and give them the best orders. P0703."""
         options = self._options
 
         def progress(ended: int, expected: int) -> None:
@@ -78,7 +78,7 @@ class Searches:
         self._report.data["passes"][-1] |= dict(found.facts)
         for remark in found.remarks:
             self._report.note(f"simulation: {remark}")
-        return found.best_ways(graph)
+        return found.best_orders(graph)
 
     def schedule(self, graph: MNGraph) -> MNGraph:
         """Run the scheduler that searches."""
@@ -107,18 +107,18 @@ class Searches:
     def emit(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
         """Return the graph with its code.
 
-        Nodes may have the ways that simulation found best, or their own. A node by itself shares no
-        lines, so both programs are made, and that with fewer cycles is taken.
+        Nodes may have the orders that simulation found best, or their own. A node by itself shares
+        no lines, so both programs are made, and that with fewer cycles is taken.
         """
         found, segments = self._scheduled(graph, addressed)
-        plain = with_own_ways(found)
+        plain = with_own_orders(found)
         changed = sum(map(ne, found.nodes, plain.nodes))
         if not changed:
             return found, segments
         others = emit_segments(plain, self._target, self._options.emit)
         best, own = counts(segments)["cycles"], counts(others)["cycles"]
-        facts = {"nodes": changed, "cycles": best, "cycles_of_own_ways": own}
-        self._report.data["passes"][-1]["ways"] = facts
+        facts = {"nodes": changed, "cycles": best, "cycles_of_own_orders": own}
+        self._report.data["passes"][-1]["orders"] = facts
         return (found, segments) if best < own else (plain, others)
 
     def _scheduled(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:

@@ -10,7 +10,6 @@ from typing import Any
 from ..errors import PycompilerError
 from ..files import TEXT_BYTES, read_input
 from ..graph.graph import MNGraph, MNNode
-from ..layers.base import way_of
 
 SIMULATION = "simulation_result.json"
 _NUMBERS = ("steps", "cycles", "lm0", "lm1", "read", "written")
@@ -56,4 +55,4 @@ def chosen(nodes: Sequence[MNNode], graph: MNGraph) -> str:
         for side in (node.inputs, node.outputs)
     ]
     at = "" if node.inplace is None else f" on input {node.inplace}"
-    return " -> ".join(sides) + at + (f" by {way}" if (way := way_of(node)) else "")
+    return " -> ".join(sides) + at + (f" by {node.order}" if node.order else "")

@@ -14,6 +14,7 @@ from ..errors import SourceLocation, place_of
 from .dtypes import MNDtype
 from .html import html_table
 from .layout import Layout
+from .plan import Plan
 
 
 class Location(Enum):
@@ -98,8 +99,9 @@ class MNNode:
 
     ``source`` is the ``file:line`` of the model's Python code, if known. ``reason`` says why a node
     runs on the host. ``inplace`` is the number of the input whose long words the first output may
-    overwrite. ``slice`` is the number of the time slice that the node works on. ``origin`` names
-    the node that was sliced; only reports use it (see :class:`MNValue`).
+    overwrite. ``slice`` is the number of the time slice that the node works on. ``plan`` is
+    the schedule of its code, if its layer has several. ``origin`` names the node that was sliced;
+    only reports use it (see :class:`MNValue`).
     """
 
     name: str
@@ -113,7 +115,17 @@ class MNNode:
     segment: int | None = None
     inplace: int | None = None
     slice: int | None = None
+    plan: Plan | None = None
     origin: str | None = field(default=None, compare=False)
+
+    @property
+    def order(self) -> str:
+        """The order of the node's work that its plan names; empty is the schedule's own."""
+        return "" if self.plan is None else self.plan.order
+
+    def in_order(self, order: str) -> MNNode:
+        """Return the node with another order of its work; one without a plan has no other."""
+        return self if self.plan is None else replace(self, plan=replace(self.plan, order=order))
 
     @property
     def place(self) -> SourceLocation | None:

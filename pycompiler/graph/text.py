@@ -21,6 +21,7 @@ from .dtypes import MNDtype
 from .graph import Location, MNGraph, MNNode, MNValue, Side, Stage, TensorType
 from .layout import PadLayout
 from .layout_text import parse_pad_layout
+from .plan import parse_plan
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./$-]*\Z")
 _LM = (Location.LM0, Location.LM1)
@@ -62,6 +63,8 @@ def _node_line(node: MNNode) -> str:
     for key in ("segment", "inplace", "slice", "source", "reason"):
         if getattr(node, key) is not None:
             facts[key] = getattr(node, key)
+    if node.plan is not None:
+        facts["plan"] = node.plan.json
     shown = " ".join(f"{k}={v if k == 'on' else json.dumps(v)}" for k, v in facts.items())
     return f"{_quote(node.op)}{_names(node.inputs)} -> {_names(node.outputs)} {shown}"
 
@@ -193,7 +196,7 @@ def _parse_node(line: _Line) -> MNNode:
     facts: dict[str, Any] = {}
     while not line.done():
         key = line.match(
-            r"(node|on|attributes|segment|inplace|slice|source|reason)=", "a node property"
+            r"(node|on|attributes|segment|inplace|slice|source|reason|plan)=", "a node property"
         ).group(1)
         facts[key] = line.match(r"(MNCore|Host)", "a side").group(1) if key == "on" else None
         if key != "on":
@@ -201,6 +204,10 @@ def _parse_node(line: _Line) -> MNNode:
     attributes = facts.get("attributes", {})
     if not isinstance(attributes, dict):
         raise line.fail("attributes must be an object")
+    try:
+        plan = parse_plan(facts["plan"]) if "plan" in facts else None
+    except ValueError as problem:
+        raise line.fail(str(problem)) from None
     return MNNode(
         facts.get("node", ""),
         op,
@@ -213,6 +220,7 @@ def _parse_node(line: _Line) -> MNNode:
         facts.get("segment"),
         facts.get("inplace"),
         facts.get("slice"),
+        plan,
     )
 
 

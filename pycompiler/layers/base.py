@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level, SubAxis
+from ..graph.plan import Plan
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
 from .fragment import Fragment
@@ -72,21 +73,6 @@ class Cut:
     joins: str | None = None
 
 
-#: The attribute of a node that names another way to write its code (see :meth:`Layer.ways`).
-WAY = "way"
-
-
-def way_of(node: MNNode) -> str:
-    """Return the way in which the code of a node is written; empty is the layer's own."""
-    return str(dict(node.attributes).get(WAY, ""))
-
-
-def with_way(node: MNNode, way: str) -> MNNode:
-    """Return the node with another way to write its code."""
-    others = tuple((name, value) for name, value in node.attributes if name != WAY)
-    return replace(node, attributes=(*others, (WAY, way)) if way else others)
-
-
 class Layer(ABC):
     """The implementation of one operator on the device. Stateless; one object per operator.
 
@@ -112,6 +98,10 @@ class Layer(ABC):
     anchored: bool = False
     #: whether a value that an anchored layer reads twice gets two layouts
     apart: bool = False
+    #: whether an anchored layer compares all digits of its operands, also those that no index uses
+    rigid: bool = False
+    #: the schedules that the plan of a node may name; without any, a node has no plan
+    schedules: tuple[type[Plan], ...] = ()
     #: places of the inputs that the layer reads in DRAM
     in_dram: frozenset[int] = frozenset()
 
@@ -191,10 +181,10 @@ class Layer(ABC):
         """
         return None
 
-    def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-        """Return the names of other ways to write the code for the same layouts and words of LM.
+    def orders(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+        """Return the names of other orders of the code for the same layouts and words of LM.
 
-        Node simulation tries them; :meth:`emit` finds the chosen one with :func:`way_of`.
+        Node simulation tries them; the node's plan has the chosen one.
         """
         return ()
 
@@ -247,6 +237,14 @@ class OtherLm(Layer):
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Read one LM, write the other: every step uses both."""
         return Placement((Location.LM0,), (Location.LM1,))
+
+
+def banks_of(
+    node: MNNode, inputs: Sequence[Location], outputs: Sequence[Location]
+) -> dict[str, Location]:
+    """Map the distinct inputs of a node and its outputs to their banks."""
+    names = distinct([name for name in node.inputs if name])
+    return dict(zip((*names, *node.outputs), (*inputs, *outputs), strict=False))
 
 
 def layout_of(value: MNValue) -> Layout:

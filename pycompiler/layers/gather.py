@@ -24,8 +24,6 @@ from .base import (
     layout_of,
     misfits,
     operand_addresses,
-    way_of,
-    with_way,
 )
 from .data_movement import MOVED
 from .default_layout import built, closed, dense, small, whole_layout
@@ -37,8 +35,6 @@ _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
 _T = TypeVar("_T")
 _FILL = 3  # steps that fill T, with the gap behind them
-#: Ways to write the code: T gets several indices at once, or one.
-SEVERAL, ONE = "several_indices", "one_index"
 _LAST, _ONE = 0, 1  # registers: the last index, and the shift from long words to words
 
 
@@ -52,6 +48,7 @@ class Gather(Picks):
     note = "an index past the end picks the last row"
     anchored = True
     apart = True
+    rigid = True
 
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
@@ -171,12 +168,6 @@ class Gather(Picks):
         """Count the steps."""
         return len(self.emit(node, graph, target).lines)
 
-    def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-        """Return the other way to fill T, if it makes other code."""
-        own = list(_work(node, graph, target))
-        made = ((way, _work(with_way(node, way), graph, target)) for way in (SEVERAL, ONE))
-        return tuple(way for way, work in made if list(work) != own)
-
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code: fill T with a vector of indices, then copy the long words it picks."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
@@ -220,8 +211,7 @@ def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
     places = sorted(by_index)
     each = max(len(found) for found in by_index.values())
     several = -(-len(places) // cycles) * (each + _FILL)
-    fewer = several <= len(places) * (-(-each // cycles) + _FILL)
-    if {SEVERAL: True, ONE: False}.get(way_of(node), fewer):
+    if several <= len(places) * (-(-each // cycles) + _FILL):
         for start in range(0, len(places), cycles):
             now = _whole(places[start : start + cycles], cycles)
             # Long words that fill the last vector may give one index more than the others.

@@ -29,6 +29,7 @@ from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
+from ..graph.plan import Resident, Streamed
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
@@ -52,6 +53,7 @@ class Product(UntiedAxes):
     error = SUM
     anchored = True
     apart = True
+    schedules = (Resident, Streamed)
 
     def __init__(self, op: str, attributes: frozenset[str]):
         self.op = op
@@ -117,38 +119,33 @@ class Product(UntiedAxes):
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Put the matrix in LM1, the vectors in LM0, bias and result where more room is left."""
-        names = list(dict.fromkeys(name for name in node.inputs if name))
-        streams = streamed.streams(node, graph)
-        beside = Location.LM0 if streams else Location.LM1
-        banks = [
-            Location.LM0
-            if name == node.inputs[0]
-            else Location.LM1
-            if name == node.inputs[1]
-            else beside
-            for name in names
-        ]
+        beside = Location.LM0 if isinstance(node.plan, Streamed) else Location.LM1
+        known = {node.inputs[1]: Location.LM1, node.inputs[0]: Location.LM0}
+        banks = [known.get(name, beside) for name in dict.fromkeys(node.inputs) if name]
         return Placement(tuple(banks), (beside,))
 
-    def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+    def orders(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
         """Return the other orders in which a resident product may work."""
-        return () if streamed.streams(node, graph) else resident.ways(node, graph, target)
+        streams = isinstance(node.plan, Streamed)
+        return () if streams else resident.orders(node, graph, target)
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""
         values = [graph.values[name] for name in (*node.inputs, node.outputs[0]) if name]
         if any(value.location not in (Location.LM0, Location.LM1) for value in values):
             yield "an operand that is not in LM"
-        streams = streamed.streams(node, graph)
-        if streams and not streamed.suits(node, graph, target):
-            # The last slice of a contracted axis may be too short for the layouts of the others.
-            yield "terms that do not fill the blocks of a streamed product"
-            return
-        if streams and not streamed.has_room(node, graph, target):
-            yield "vectors of a streamed product that have no room in L1BM or L2BM"
-            return
-        wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
-        if wanted is None:
+        if isinstance(node.plan, Streamed):
+            if not streamed.suits(node, graph, target):
+                # The last slice of a contracted axis may be too short for the others' layouts.
+                yield "terms that do not fill the blocks of a streamed product"
+                return
+            if not streamed.possible(node, graph, node.plan, target):
+                yield "vectors of a streamed product that have no room in L1BM or L2BM"
+                return
+            wanted = streamed.layouts(node, graph, node.plan, target)
+        elif (found := wanted_layouts(node, graph, target)) is not None:
+            wanted = found
+        else:
             yield "the contracted axis on some L1Bs, or terms that do not fill all of them"
             return
         for name, layout in wanted.items():
@@ -159,14 +156,14 @@ class Product(UntiedAxes):
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""
-        if streamed.streams(node, graph):
-            return streamed.cost(node, graph, target)
+        if isinstance(node.plan, Streamed):
+            return streamed.cost(node, graph, node.plan, target)
         return resident.cost(node, graph, target)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code."""
-        if streamed.streams(node, graph):
-            return Fragment(tuple(streamed_code.emit(node, graph, target)), loose=True)
+        if isinstance(node.plan, Streamed):
+            return Fragment(tuple(streamed_code.emit(node, graph, node.plan, target)), loose=True)
         return Fragment(tuple(resident.emit(node, graph, target)))
 
 

@@ -74,4 +74,15 @@ def _accepted(graph: MNGraph, target: Target) -> Iterator[str]:
             yield f"{node.op} `{node.name}` does not accept {refusal}"
 
 
-RULES: tuple[Rule, ...] = (Rule("accepted", Stage.SCHEDULED, _accepted),)
+def _planned(graph: MNGraph, target: Target) -> Iterator[str]:
+    for node in graph.device_nodes():
+        schedules = LAYERS[node.op].schedules if node.op in LAYERS else ()
+        if not isinstance(node.plan, schedules or type(None)):
+            known = ", ".join(one.__name__ for one in schedules) or "none"
+            yield f"{node.op} `{node.name}` has the plan {node.plan}, its schedules are {known}"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("plans", Stage.LAYOUT, _planned),
+    Rule("accepted", Stage.SCHEDULED, _accepted),
+)

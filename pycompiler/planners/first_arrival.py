@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout
+from ..graph.plan import Laid, plans_of
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
@@ -25,7 +26,7 @@ class FirstArrival:
         self.graph, self.target = graph, target
         self.plan = Classes(graph, target)
         self.wanted = wanted
-        self.layouts: dict[str, Layout] = dict(wanted)
+        self.layouts = Laid(wanted)
         self.region: dict[str, str] = {}
         self.members: dict[str, list[MNNode]] = {}
         joined = DisjointSets[str]()
@@ -46,7 +47,7 @@ class FirstArrival:
         anchored = [n for n in graph.device_nodes() if is_anchored(n)]
         self._anchored = {name for node in anchored for name in node.inputs}
 
-    def run(self, seed: tuple[str, Layout] | None = None) -> dict[str, Layout]:
+    def run(self, seed: tuple[str, Layout] | None = None) -> Laid:
         """Return the layout of every value on the device; ``seed`` is a value that arrived before.
 
         Its region takes over its layout.
@@ -58,7 +59,7 @@ class FirstArrival:
         if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
             self.plan.spread()
             names = sorted(self.graph.device_values())
-            return {name: self.plan.lay_out(self.graph.values[name]) for name in names}
+            return Laid({name: self.plan.lay_out(self.graph.values[name]) for name in names})
         sources = {n.outputs[0]: n.inputs[0] for n in self.graph.nodes if n.op == SWITCH}
         for node in self.graph.device_nodes():
             if node.op == SWITCH:
@@ -78,6 +79,7 @@ class FirstArrival:
             if origin in self.layouts:
                 hints[name] = self.layouts[origin]
         found = LAYERS[node.op].layouts(node, self.graph, self.target, hints)
+        self.layouts.plans |= plans_of(found) if node.plan is None else {node.name: node.plan}
         for name, layout in found.items():
             if name not in self.wanted:
                 self.layouts[name] = layout

@@ -13,6 +13,7 @@ from ..errors import GraphError, PycompilerError, error
 from ..graph.digits import PrimeDigit, copied_digits, merged, parts
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+from ..graph.plan import Laid, plans_of
 from ..graph.verify import layout_ranges
 from ..layers.matmul import PRODUCTS
 from ..layers.operators import LAYERS
@@ -81,18 +82,18 @@ def _swapped(layout: Layout) -> Layout:
     return Layout((*axes[:-2], axes[-1], axes[-2]), layout.broadcast)
 
 
-def force(graph: MNGraph, forced: Mapping[str, Forced], target: Target) -> dict[str, Layout]:
-    """Return layouts for all operands of the nodes in ``forced``.
+def force(graph: MNGraph, forced: Mapping[str, Forced], target: Target) -> Laid:
+    """Return layouts for all operands of the nodes in ``forced``, and their plans.
 
     P0311 if a forced layout is illegal or fits no layouts of the other operands.
     """
-    out: dict[str, Layout] = {}
+    out = Laid({})
     if not forced:
         return out
     costs, classes = Costs(graph, target), Classes(graph, target)
     for node in graph.device_nodes():
         if node.name in forced:
-            out |= _whole(node, forced[node.name], graph, target, costs, classes)
+            out.add(_whole(node, forced[node.name], graph, target, costs, classes))
     return out
 
 
@@ -103,7 +104,7 @@ def _whole(
     target: Target,
     costs: Costs,
     classes: Classes,
-) -> dict[str, Layout]:
+) -> Laid:
     ends = (*node.inputs, *node.outputs)
     given: dict[str, Layout] = {}
     for operand, layout in forced.layouts.items():
@@ -114,14 +115,14 @@ def _whole(
             raise _refused(node, spec, problem.fields.get("reason", problem.message)) from problem
         if given.setdefault(value.name, layout) != layout:
             raise _refused(node, spec, "another entry wants the same value otherwise")
-    best: tuple[int, dict[str, Layout]] | None = None
+    best: tuple[int, Laid] | None = None
     ways = (
         _anchored(node, given, graph, target)
         if is_anchored(node)
         else _region(node, given, graph, target, classes)
     )
     for way in ways:
-        way = {**way, **given}
+        way = Laid({**way, **given}, plans_of(way))
         cost = costs.node(node, way)
         if cost < TOO_LARGE and (best is None or cost < best[0]):
             best = cost, way
@@ -134,15 +135,8 @@ def _whole(
 def _anchored(
     node: MNNode, given: Mapping[str, Layout], graph: MNGraph, target: Target
 ) -> Iterator[dict[str, Layout]]:
-    layer = LAYERS[node.op]
-    names = {name for name in (*node.inputs, *node.outputs) if name}
-    if names <= set(given):
-        yield dict(given)
     for hints in ({}, given, *({name: layout} for name, layout in given.items())):
-        for found in layer.candidates(node, graph, target, hints):
-            yield {name: found[name] for name in names}
-            # The operands that are not given keep the layouts of the candidate.
-            yield {name: given.get(name, found[name]) for name in names}
+        yield from LAYERS[node.op].candidates(node, graph, target, hints)
 
 
 def _region(

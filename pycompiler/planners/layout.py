@@ -9,6 +9,7 @@ from functools import partial
 from ..errors import error
 from ..graph.graph import MNGraph, Stage
 from ..graph.layout import Layout
+from ..graph.plan import Laid, Plans
 from ..layers.base import layout_of
 from ..layout_spec import LayoutSpec
 from ..machine import Target
@@ -65,9 +66,7 @@ class WithSwitches:
         return graph.with_values(told, stage=Stage.LAYOUT)
 
 
-_Planner = Callable[
-    [MNGraph, Target, Mapping[str, Layout], LayoutFacts, Known], Mapping[str, Layout]
-]
+_Planner = Callable[[MNGraph, Target, Mapping[str, Layout], LayoutFacts, Known], Laid]
 
 
 def _lpz(
@@ -77,7 +76,7 @@ def _lpz(
     facts: LayoutFacts,
     known: Known,
     family: str | None = None,
-) -> Mapping[str, Layout]:
+) -> Laid:
     planner = LayoutPlannerZ(graph, target, wanted, known, family)
     found = planner.run()
     facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}
@@ -88,7 +87,7 @@ def _lpz(
 
 def _first_arrival(
     graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts, known: Known
-) -> Mapping[str, Layout]:
+) -> Laid:
     return FirstArrival(graph, target, wanted).run()
 
 
@@ -108,8 +107,14 @@ def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping
     return out
 
 
+def _with_plans(graph: MNGraph, plans: Plans) -> MNGraph:
+    nodes = (replace(node, plan=plans.get(node.name, node.plan)) for node in graph.nodes)
+    return replace(graph, nodes=tuple(nodes))
+
+
 #: The planners by the value of the option ``layout_planner``. A planner returns a layout for every
-#: value on the device. `lpz:` and a family is the planner `lpz` that keeps to the family.
+#: value on the device, and the plans of nodes. `lpz:` and a family is the planner `lpz` that keeps
+#: to the family.
 PLANNERS: Mapping[str, _Planner] = {
     "lpz": _lpz,
     "first_arrival": _first_arrival,
@@ -144,7 +149,8 @@ def plan_layouts(
     facts.unused = [spec.place for spec in specs if spec.place not in used]
     named = frozenset(graph.values)
     graph = cut_out(keep_apart(insert_switches(graph, forced)), wanted, target)
-    wanted = {**wanted, **force(graph, forced, target)}
+    fixed = force(graph, forced, target)
+    wanted, graph = {**wanted, **fixed}, _with_plans(graph, fixed.plans)
     layouts = PLANNERS[planner](graph, target, wanted, facts, known)
     found, on_device = genes(graph), graph.device_values()
     values = {
@@ -157,4 +163,4 @@ def plan_layouts(
         for name, value in graph.values.items()
         if name in on_device
     }
-    return WithSwitches(graph.with_values(values), named, given)
+    return WithSwitches(_with_plans(graph, layouts.plans).with_values(values), named, given)

@@ -12,9 +12,10 @@ from math import prod
 from ..graph.digits import all_ranges, copied_digits, primes
 from ..graph.graph import MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, SubAxis
+from ..graph.plan import PartSums
 from ..layers.recut.plain import plain_layout
 from ..layers.weight_gradient.joining import JOIN, dram_words
-from ..layers.weight_gradient.layouts import PARTS, partial_layout, reduced_digits, shared_sums
+from ..layers.weight_gradient.layouts import partial_layout, reduced_digits, shares_in
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..pfvm.windows import WEIGHT_GRADIENT
@@ -28,7 +29,7 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
     device = {node.name for node in graph.device_nodes()}
     for node in graph.nodes:
         known = node.name in device and node.op == WEIGHT_GRADIENT
-        shares = shared_sums(node, graph, target) if known else None
+        shares = shares_in(node, graph, target) if known else None
         if shares is None:
             nodes.append(node)
             continue
@@ -45,7 +46,7 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
             layout=layout,
             num_lw=layout.num_lw(target.cycles),
         )
-        nodes.append(replace(node, outputs=(name,), attributes=(*node.attributes, (PARTS, 1))))
+        nodes.append(replace(node, outputs=(name,), plan=PartSums()))
         outputs = node.outputs
         if words := dram_words(shares, target):
             sums = fresh(f"{result.name}.sums", names)

@@ -218,7 +218,7 @@ def rigid_values(graph: MNGraph) -> set[str]:
     return {
         name
         for node in graph.device_nodes()
-        if node.op != SWITCH and not is_anchored(node)
+        if node.op != SWITCH and (LAYERS[node.op].rigid or not is_anchored(node))
         for name in node.inputs
     }
 
@@ -262,7 +262,6 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     values = dict(graph.values)
     taken = {node.name for node in graph.nodes}
     rigid = rigid_values(graph)
-    anchored = {name: node for node in graph.nodes if is_anchored(node) for name in node.inputs}
     for node in graph.nodes:
         if node.op != SWITCH or dict(node.attributes).get(LEVEL):
             nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
@@ -270,16 +269,9 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         source = alias.get(node.inputs[0], node.inputs[0])
         result = node.outputs[0]
         one, other = values[source], values[result]
-        reader = anchored.get(result)
-        if reader is not None:
-            names = (n for n in (*reader.inputs, *reader.outputs) if n)
-            own = {n: layout_of(values[alias.get(n, n)]) for n in names}
-            literal = not _takes(reader, graph, own, {result: layout_of(one)}, target)
-        else:
-            literal = result in rigid
         change = LayoutChange(layout_of(one), layout_of(other), one.shape, one.dtype)
         try:
-            plan = plan_switch(change, target, literal)
+            plan = plan_switch(change, target, result in rigid)
         except NoSwitchError as problem:
             problem.fields["nodes"] = _beside(graph, node)
             raise
@@ -325,27 +317,6 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                 kept.setdefault(source, result)
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
-
-
-def _takes(
-    node: MNNode,
-    graph: MNGraph,
-    layouts: Mapping[str, Layout | None],
-    others: Mapping[str, Layout],
-    target: Target,
-) -> bool:
-    """Whether an anchored node accepts the layouts ``others`` in place of those in ``layouts``.
-
-    This is checked because a layer reads the schedule of a product from the digits of its operands,
-    even from digits that no index uses.
-    """
-
-    def refused(given: Mapping[str, Layout | None]) -> set[str]:
-        values = {n: replace(graph.values[n], layout=layout) for n, layout in given.items()}
-        small = replace(graph, nodes=(node,), values=values)
-        return set(LAYERS[node.op].refusals(node, small, target))
-
-    return refused({**layouts, **others}) <= refused(layouts)
 
 
 def _renamed(graph: MNGraph, names: Mapping[str, str]) -> MNGraph:

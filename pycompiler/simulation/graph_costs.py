@@ -9,7 +9,6 @@ from typing import Any
 
 from ..emit.fragment_cache import renamed
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side
-from ..layers.base import with_way
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.split_concat import IN_DRAM
@@ -53,17 +52,17 @@ class Simulation:
         own, *others = ((setting, self.outcomes[key]) for setting, key in self.nodes[node])
         return [own, *(one for one in others if not one[1].refused)]
 
-    def best_ways(self, graph: MNGraph) -> MNGraph:
-        """Return the graph with the way to write each node's code that takes the fewest cycles.
+    def best_orders(self, graph: MNGraph) -> MNGraph:
+        """Return the graph with the order of each node's code that takes the fewest cycles.
 
-        Operands are where the layer asks for them. A layer's own way stays if none is better.
+        Operands are where the layer asks for them. A layer's own order stays if none is better.
         """
         nodes = []
         for node in graph.nodes:
             found = self.settings(node.name) if node.name in self.nodes else []
-            own = [one for one in found if replace(one[0], way="") == found[0][0]]
+            own = [one for one in found if replace(one[0], order="") == found[0][0]]
             best = min(own, key=lambda one: one[1].cycles, default=None)
-            nodes.append(node if best is None else with_way(node, best[0].way))
+            nodes.append(node if best is None else node.in_order(best[0].order))
         return replace(graph, nodes=tuple(nodes))
 
     def move(self, op: str, value: str) -> Outcome:
@@ -147,9 +146,9 @@ def simulate_graph(
     return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks, facts)
 
 
-def with_own_ways(graph: MNGraph) -> MNGraph:
-    """Return the graph with each layer's own way to write the code of its nodes."""
-    return replace(graph, nodes=tuple(with_way(node, "") for node in graph.nodes))
+def with_own_orders(graph: MNGraph) -> MNGraph:
+    """Return the graph with the own order of each node's schedule."""
+    return replace(graph, nodes=tuple(node.in_order("") for node in graph.nodes))
 
 
 def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:

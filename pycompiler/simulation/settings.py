@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ..graph.graph import Location, MNGraph, MNNode
-from ..layers.base import Placement, distinct, mirrored, way_of
+from ..layers.base import Placement, banks_of, distinct, mirrored
 from ..layers.operators import LAYERS
 from ..machine import Target
 
@@ -33,8 +33,8 @@ class Setting:
     outputs: tuple[Location, ...]
     inplace: int | None = None
     keeps: bool = False
-    #: another way to write the code
-    way: str = ""
+    #: another order of the code
+    order: str = ""
 
     @property
     def text(self) -> str:
@@ -45,21 +45,21 @@ class Setting:
         shown = " -> ".join(sides)
         if self.inplace is not None:
             shown += f" on input {self.inplace}" + (", which is kept" if self.keeps else "")
-        return f"{shown} by {self.way}" if self.way else shown
+        return f"{shown} by {self.order}" if self.order else shown
 
 
 def own_setting(node: MNNode, graph: MNGraph) -> Setting:
     """Return the setting that the node's layer asks for."""
-    return replace(_setting(LAYERS[node.op].place(node, graph)), way=way_of(node))
+    return replace(_setting(LAYERS[node.op].place(node, graph)), order=node.order)
 
 
 def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list[Setting]:
     """Return the settings to simulate, the layer's own first.
 
     ``fast`` has only that one. ``default`` adds the one that keeps the input in whose place the
-    result goes. ``best`` adds other ways to write the code, and all banks that the layer accepts,
+    result goes. ``best`` adds other orders of the code, and all banks that the layer accepts,
     with and without in-place, where settings that differ only by the exchange of LM0 and LM1 count
-    once. ``full`` has those too, every setting that keeps an input, and all banks in every way.
+    once. ``full`` has those too, every setting that keeps an input, and all banks in every order.
     """
     own = own_setting(node, graph)
     found = [own]
@@ -69,9 +69,8 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
         found.append(replace(own, keeps=True))
     if mode == DEFAULT:
         return found
-    ways = LAYERS[node.op].ways(node, graph, target)
-    own_ways = [replace(own, way=way) for way in ways]
-    found += own_ways
+    orders = LAYERS[node.op].orders(node, graph, target)
+    found += (replace(own, order=order) for order in orders)
     inputs = [name for name in distinct(node.inputs) if name]
     if len(inputs) + len(node.outputs) > _MOST_OPERANDS:
         return found
@@ -88,21 +87,14 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
                     seen.add(kept)
                     found.append(kept)
     if mode == FULL:
-        others = [one for one in found if not one.way and not one.keeps]
-        found += (
-            made
-            for one in others
-            for way in ways
-            if (made := replace(one, way=way)) not in own_ways
-        )
+        others = [one for one in found if one != own and not one.order and not one.keeps]
+        found += (replace(one, order=order) for one in others for order in orders)
     return found
 
 
 def placed(node: MNNode, graph: MNGraph, setting: Setting) -> MNGraph:
     """Return the graph with the node's values in the memories of the setting."""
-    inputs = [name for name in distinct(node.inputs) if name]
-    banks = dict(zip(inputs, setting.inputs, strict=True))
-    banks |= dict(zip(node.outputs, setting.outputs, strict=True))
+    banks = banks_of(node, setting.inputs, setting.outputs)
     changed = {name: replace(graph.values[name], location=bank) for name, bank in banks.items()}
     return graph.with_values(changed)
 

@@ -11,6 +11,7 @@ from ...graph.digits import agrees, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
+from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
@@ -20,7 +21,6 @@ from .route import shares
 from .spreads import (
     Spread,
     SpreadRule,
-    kept_result_units,
     kept_units,
     kept_units_of_few_rows,
     spread_units,
@@ -32,7 +32,7 @@ _LARGE, _PART = 4, 0.75
 
 def choose_layouts(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> dict[str, Layout]:
+) -> Laid:
     """Return the layouts of the operands that fit LM and take the fewest cycles.
 
     ``hints`` are the layouts that inputs have. An input whose layout agrees with its hint need not
@@ -52,56 +52,49 @@ def choose_layouts(
 
 def candidates(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[tuple[int, dict[str, Layout]]]:
+) -> Iterator[tuple[int, Laid]]:
     """Yield cycles and layouts of each way to compute the product with operands that fit LM."""
 
-    def valued(layouts: dict[str, Layout], steps: int) -> tuple[int, dict[str, Layout]]:
+    def valued(layouts: Laid, steps: int) -> tuple[int, Laid]:
         return target.cycles * steps + _bring(node, graph, layouts, hints, target), layouts
 
     held = _held(node, graph, target, hints)
     if fits(node, held, target):
         yield valued(held, resident.cost(node, _with(graph, held), target))
+    for plan, layouts in _streamed(node, graph, target):
+        yield valued(layouts, streamed.cost(node, graph, plan, target))
+
+
+def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[tuple[Streamed, Laid]]:
+    """Yield the plans that stream vectors, with layouts of all operands that fit LM."""
     if not streamed.suits(node, graph, target):
         return
-    for split in _splits(node, graph, target):
-        shape = streamed.shape_of(node, graph, split, target)
-        if not streamed.possible(split, shape, precision_of(node, target), target):
-            continue
-        layouts = streamed.layouts(node, graph, split, target)
-        if _room(node, layouts, target):
-            yield valued(layouts, streamed.steps_of(shape, split.share, node, graph, target))
+    for plan in _streamed_plans(node, graph, target):
+        if streamed.possible(node, graph, plan, target):
+            layouts = streamed.layouts(node, graph, plan, target)
+            if _room(node, layouts, target):
+                yield plan, Laid(layouts, {node.name: plan})
 
 
-def _held(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> dict[str, Layout]:
+def _held(node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]) -> Laid:
     """Return layouts in which every MAB holds the elements it multiplies; keep units of hints."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
-    shapes = {name: graph.values[name].shape for name in node.inputs if name}
-    kept = next(kept_units(roles, node, hints, shapes))
-    return operand_layouts(
-        node, graph, spread_units(roles, kind, target, kept, SpreadRule()), target
-    )
+    kept = next(kept_units(roles, node, hints, graph))
+    spread = spread_units(roles, kind, target, kept, SpreadRule())
+    return Laid(operand_layouts(node, graph, spread, target), {node.name: Resident()})
 
 
 def candidate_layouts(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
-    """Yield layouts of all operands that fit LM."""
+) -> Iterator[Laid]:
+    """Yield layouts of all operands that fit LM, each with its plan."""
     yield from _spreads(node, graph, target, hints)
-    if streamed.suits(node, graph, target):
-        kind = precision_of(node, target)
-        for split in _splits(node, graph, target):
-            shape = streamed.shape_of(node, graph, split, target)
-            if streamed.possible(split, shape, kind, target):
-                found = streamed.layouts(node, graph, split, target)
-                if _room(node, found, target):
-                    yield found
+    yield from (layouts for _, layouts in _streamed(node, graph, target))
 
 
 def _spreads(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
+) -> Iterator[Laid]:
     """Yield layouts that fit LM and in which every MAB holds the elements that it multiplies.
 
     A spread keeps the units of the first operand, or the units wanted for the result, or neither.
@@ -110,14 +103,8 @@ def _spreads(
     ways.
     """
     roles, kind = roles_of(node, graph), precision_of(node, target)
-    names = {name for name in (*node.inputs, *node.outputs) if name}
-    shapes = {name: graph.values[name].shape for name in names}
-    kept = [
-        spread
-        for units in (kept_units, kept_result_units)
-        for spread in units(roles, node, hints, shapes)
-    ]
-    kept += kept_units_of_few_rows(roles, node, hints, shapes, target)
+    kept = list(kept_units(roles, node, hints, graph))
+    kept += kept_units_of_few_rows(roles, node, hints, graph, target)
     done: list[Spread] = []
     # Sums over L1Bs are sums of singles.
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
@@ -150,7 +137,7 @@ def _spreads(
                 found = operand_layouts(node, graph, spread, target)
                 if fits(node, found, target):
                     any_fits = True
-                    yield found
+                    yield Laid(found, {node.name: Resident()})
         if any_fits or roles.windows:
             break
 
@@ -219,7 +206,7 @@ def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
     return graph.with_values(values)
 
 
-def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.Split]:
+def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Streamed]:
     """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs.
 
     The columns take L2Bs from the innermost on; those of the only product also from the outermost
@@ -242,7 +229,7 @@ def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.S
         if only:
             cuts += [(outer, inner) for inner, outer in cuts[1:-1]]
         for columns, rows in cuts:
-            yield streamed.Split(along, (*mabs, *low, *columns), (*high, *rows))
+            yield Streamed(along, (*mabs, *low, *columns), (*high, *rows))
 
 
 def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:

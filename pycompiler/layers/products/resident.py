@@ -15,7 +15,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
-from ..base import layout_of, way_of
+from ..base import layout_of
 from ..fragment import (
     Forward,
     Line,
@@ -35,7 +35,7 @@ from .tails import Tails, tail_steps
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
 from .turns import together_ahead, turns_of
 
-#: Ways to write the code beside the own one: one block of columns after the other, or one bank
+#: Orders of the code beside the own one: one block of columns after the other, or one bank
 #: filled at a time.
 COLUMNS, ONE_BANK = "columns", "one_bank"
 #: Groups of the contracted axis whose vectors are converted together.
@@ -181,7 +181,7 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     for times, count in ((whole, most), (1, rest)):
         if not times or not count:
             continue
-        each = _blocks_together(work, kind, count, target, way_of(node))
+        each = _blocks_together(work, kind, count, target, node.order)
         groups, left = divmod(len(work.tiles), each)
         vectors = -(-count // target.cycles)
         own = groups * _block_steps(kind, each, per_tile, vectors, target)
@@ -237,10 +237,10 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]
-            for tiles in _together(work, kind, len(vectors), target, way_of(node)):
+            for tiles in _together(work, kind, len(vectors), target, node.order):
                 several = len(tiles) > 1 or len(vectors) > target.cycles
                 # Sums of one register must not follow each other at once: it is read later.
-                banks = len(target.banks) if several and way_of(node) != ONE_BANK else 1
+                banks = len(target.banks) if several and node.order != ONE_BANK else 1
                 values = one, other, out, fused
                 yield from _tiles(kind, work, batch, vectors, tiles, values, tails, target, banks)
     if apart:
@@ -254,8 +254,8 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
         yield from sum_l1bs(out, bias, rows, target)
 
 
-def ways(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-    """Return the other ways to write the code."""
+def orders(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+    """Return the other orders of the code."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     vectors = min(len(work.vectors), _most_vectors(kind, target))
     together = any(len(tiles) > 1 for tiles in _together(work, kind, vectors, target))
@@ -268,22 +268,22 @@ def ways(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
 
 
 def _together(
-    work: _Work, kind: Precision, vectors: int, target: Target, way: str = ""
+    work: _Work, kind: Precision, vectors: int, target: Target, order: str = ""
 ) -> Iterator[Sequence[tuple[int, int, int]]]:
     """Yield the blocks of rows that are worked on together."""
-    count = _blocks_together(work, kind, vectors, target, way)
+    count = _blocks_together(work, kind, vectors, target, order)
     for start in range(0, len(work.tiles), count):
         yield work.tiles[start : start + count]
 
 
-def _blocks_together(work: _Work, kind: Precision, vectors: int, target: Target, way: str) -> int:
+def _blocks_together(work: _Work, kind: Precision, vectors: int, target: Target, order: str) -> int:
     """Return how many blocks of rows are worked on together.
 
     If the matrix lies block behind block, as many as there are sums in the register file. Then its
     words are read in the order of their addresses, in which downloads bring them. So those of the
     next matrix may take their places one after the other. Otherwise two, which share their vectors.
     """
-    if way == COLUMNS or len(work.tiles) < 2:
+    if order == COLUMNS or len(work.tiles) < 2:
         return 1
     groups = -(-vectors // target.cycles)
     room = max(1, _most_vectors(kind, target) // (groups * target.cycles))

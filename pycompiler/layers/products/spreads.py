@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ...graph.digits import Part, parts, primes
-from ...graph.graph import MNNode
+from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
 from .roles import Precision, Roles
@@ -50,17 +50,22 @@ _UNITS_OF_FEW_ROWS = (*_UNITS_OF_ROWS, Level.MAB)
 
 
 def kept_units(
-    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], graph: MNGraph
 ) -> Iterator[Spread]:
-    """Yield the digits that the batch axes and m already have in the first operand."""
-    return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles)
+    """Yield the digits that the batch axes and m have in the first operand, then in the result.
+
+    The result has the layout that is wanted for it.
+    """
+    (a_batch, a_m, _), (c_batch, c_m, _) = roles.a, roles.c
+    yield from _units_of_rows(node.inputs[0], a_batch, a_m, hints, graph, roles)
+    yield from _units_of_rows(node.outputs[0], c_batch, c_m, hints, graph, roles)
 
 
 def kept_units_of_few_rows(
     roles: Roles,
     node: MNNode,
     hints: Mapping[str, Layout],
-    shapes: Mapping[str, tuple[int, ...]],
+    graph: MNGraph,
     target: Target,
 ) -> Iterator[Spread]:
     """Yield the digits of the first operand, those of MABs too, if few rows meet one matrix.
@@ -72,16 +77,9 @@ def kept_units_of_few_rows(
     if roles.windows or rows > target.counts["mab"] * target.cycles:
         return
     found = _units_of_rows(
-        node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles, _UNITS_OF_FEW_ROWS
+        node.inputs[0], roles.a[0], roles.a[1], hints, graph, roles, _UNITS_OF_FEW_ROWS
     )
     yield from list(found)[-1:]
-
-
-def kept_result_units(
-    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
-) -> Iterator[Spread]:
-    """Yield the digits that the batch axes and m have in the layout wanted for the result."""
-    return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes, roles)
 
 
 def _units_of_rows(
@@ -89,7 +87,7 @@ def _units_of_rows(
     batch: Sequence[int | None],
     m: int | None,
     hints: Mapping[str, Layout],
-    shapes: Mapping[str, tuple[int, ...]],
+    graph: MNGraph,
     roles: Roles,
     of_m: Sequence[Level] = _UNITS_OF_ROWS,
 ) -> Iterator[Spread]:
@@ -97,7 +95,7 @@ def _units_of_rows(
     if name not in hints:
         yield Spread([[] for _ in batch], [], [])
         return
-    found = parts(hints[name], shapes[name])
+    found = parts(hints[name], graph.values[name].shape)
 
     def digits(axis: int | None, levels: Sequence[Level]) -> list[SubAxis]:
         return [

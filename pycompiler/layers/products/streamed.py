@@ -17,37 +17,13 @@ from math import prod
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
+from ...graph.plan import Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
-from ..base import layout_of
 from ..dram_transfer_plan import RING_SHARE
-from .layouts import (
-    inner_digits,
-    lay_out,
-    result_digits,
-    unit_digits,
-)
+from .layouts import inner_digits, lay_out, result_digits
 from .roles import Precision, bias_of, precision_of, roles_of, whole_units
 from .route import Route, route
 from .tiles import tile_steps
-
-
-@dataclass(frozen=True)
-class Split:
-    """How a product is spread over the units.
-
-    ``along`` is the batch axis on which rows are spread, None for m. ``n`` are the digits of the
-    columns: MABs, L1Bs of a share, L2Bs. ``rows`` are the digits of the rows: the other L1Bs and
-    L2Bs.
-    """
-
-    along: int | None
-    n: tuple[SubAxis, ...]
-    rows: tuple[SubAxis, ...]
-
-    @property
-    def share(self) -> int:
-        """Number of L1Bs that multiply the same vectors."""
-        return prod(digit.size for digit in self.n if digit.level is Level.L1B)
 
 
 @dataclass(frozen=True)
@@ -86,11 +62,6 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
     )
 
 
-def streams(node: MNNode, graph: MNGraph) -> bool:
-    """Whether the operands' layouts are those of this schedule."""
-    return graph.values[node.inputs[0]].layout is not None and _along(node, graph) is not None
-
-
 def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]:
     """Return each row axis as its batch axis (None for m), its axis of A and its axis of C."""
     roles = roles_of(node, graph)
@@ -101,40 +72,21 @@ def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]
     return [*batch, (None, roles.a[1], roles.c[1])]
 
 
-def _along(node: MNNode, graph: MNGraph) -> tuple[int | None, int] | None:
-    """Return the row axis whose vectors lie in different MABs, and its number in C."""
-    one, out = (layout_of(graph.values[n]) for n in (node.inputs[0], node.outputs[0]))
-    for axis, in_a, in_c in _row_axes(node, graph):
-        sent = {digit for digit in unit_digits(one, in_a) if digit.level is Level.MAB}
-        if sent - set(unit_digits(out, in_c)):
-            return axis, in_c
-    return None
+def share_of(plan: Streamed) -> int:
+    """Return the number of L1Bs that multiply the same vectors."""
+    return prod(digit.size for digit in plan.columns if digit.level is Level.L1B)
 
 
-def spread(node: MNNode, graph: MNGraph) -> Split:
-    """Return how the layouts of the operands spread a product."""
-    found = _along(node, graph)
-    assert found is not None
-    out, roles = layout_of(graph.values[node.outputs[0]]), roles_of(node, graph)
-    n, rows = unit_digits(out, roles.c[2]), unit_digits(out, found[1])
-    return Split(found[0], tuple(n), tuple(rows))
-
-
-def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
-    """Return the layouts of all operands that match the result's layout."""
-    return layouts(node, graph, spread(node, graph), target)
-
-
-def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shape:
-    """Return the counts of a product that is spread as ``split`` says."""
+def shape_of(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Shape:
+    """Return the counts of a product with this plan."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
-    own = target.counts["mab"] * split.share
-    size = roles.m if split.along is None else roles.batch[split.along]
-    each = -(-size // (own * prod(digit.size for digit in split.rows)))
-    others = [roles.batch[i] for i in range(len(roles.batch)) if i != split.along]
-    if split.along is not None:
+    own = target.counts["mab"] * share_of(plan)
+    size = roles.m if plan.along is None else roles.batch[plan.along]
+    each = -(-size // (own * prod(digit.size for digit in plan.rows)))
+    others = [roles.batch[i] for i in range(len(roles.batch)) if i != plan.along]
+    if plan.along is not None:
         others.append(roles.m)
-    columns = kind.rows * prod(digit.size for digit in split.n)
+    columns = kind.rows * prod(digit.size for digit in plan.columns)
     one, other = (graph.values[name].dtype.words_per_long for name in node.inputs[:2])
     return Shape(
         own,
@@ -148,10 +100,10 @@ def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shap
     )
 
 
-def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[str, Layout]:
-    """Return the layouts of the operands of a product that is spread as ``split`` says."""
+def layouts(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> dict[str, Layout]:
+    """Return the layouts of the operands of a product with this plan."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
-    shape = shape_of(node, graph, split, target)
+    shape = shape_of(node, graph, plan, target)
     values = [graph.values[name] for name in (*node.inputs[:2], node.outputs[0])]
     one, other = values[:2]
     tile = kind.rows * shape.row
@@ -160,8 +112,8 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
         return [*inner_digits(kind, value.dtype, target), SubAxis(shape.sums, Level.ADDR, stride)]
 
     def columns(first: Sequence[SubAxis], stride: int) -> list[SubAxis]:
-        low = [digit for digit in split.n if digit.level is not Level.L2B]
-        high = [digit for digit in split.n if digit.level is Level.L2B]
+        low = [digit for digit in plan.columns if digit.level is not Level.L2B]
+        high = [digit for digit in plan.columns if digit.level is Level.L2B]
         blocks = SubAxis(shape.tiles, Level.ADDR, stride)
         return [*first, *low, blocks, *high]
 
@@ -172,14 +124,14 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
     assert roles.b[2] is not None
     assert roles.c[2] is not None
     c: dict[int, list[SubAxis]] = {roles.c[2]: columns(result, kind.result * rows)}
-    own = [digit for digit in split.n if digit.level is not Level.L2B]
+    own = [digit for digit in plan.columns if digit.level is not Level.L2B]
     beyond = shape.each
     for axis, in_a, in_c in _row_axes(node, graph):
-        if axis == split.along:
+        if axis == plan.along:
             a[in_a] = [*own, SubAxis(shape.each, Level.ADDR, shape.vector)]
             c[in_c] = [SubAxis(shape.own * shape.each, Level.ADDR, kind.result)]
             for subs in (a[in_a], c[in_c]):
-                subs += split.rows
+                subs += plan.rows
             continue
         size = roles.m if axis is None else roles.batch[axis]
         a[in_a] = [SubAxis(size, Level.ADDR, shape.vector * beyond)]
@@ -211,16 +163,10 @@ def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
     return vectors // shape.own
 
 
-def has_room(node: MNNode, graph: MNGraph, target: Target) -> bool:
-    """Whether a product in the layouts of this schedule is :func:`possible`."""
-    split = spread(node, graph)
-    shape = shape_of(node, graph, split, target)
-    return possible(split, shape, precision_of(node, target), target)
-
-
-def possible(split: Split, shape: Shape, kind: Precision, target: Target) -> bool:
-    """Whether register files, L1BM and L2BM have room for a product that is spread so."""
-    found = route(split.share, target)
+def possible(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> bool:
+    """Whether register files, L1BM and L2BM have room for a product with this plan."""
+    shape, kind = shape_of(node, graph, plan, target), precision_of(node, target)
+    found = route(share_of(plan), target)
     collections, _ = landings(found, target)
     above = 2 * burst(found, target) * found.above
     # The next vectors land while the MAU works on those that have landed.
@@ -246,8 +192,9 @@ def burst(found: Route, target: Target) -> int:
     return max(1, min(target.cycles, target.words("l1bm") // (4 * found.landed)))
 
 
-def steps_of(shape: Shape, share: int, node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Estimate the steps of a product of this shape."""
+def cost(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> int:
+    """Estimate the steps."""
+    shape, share = shape_of(node, graph, plan, target), share_of(plan)
     kind, found = precision_of(node, target), route(share, target)
     fill = tile_steps(kind, graph.values[node.inputs[1]], shape.row, target)
     most = rows_at_once(shape, kind, target)
@@ -258,9 +205,3 @@ def steps_of(shape: Shape, share: int, node: MNNode, graph: MNGraph, target: Tar
     # L1BM cannot deliver vectors for some steps around each send.
     gap = 3 * -(-sends // burst(found, target)) + sends
     return shape.tiles * max(work + gap, sends * found.steps)
-
-
-def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Estimate the steps."""
-    split = spread(node, graph)
-    return steps_of(shape_of(node, graph, split, target), split.share, node, graph, target)

@@ -8,6 +8,7 @@ from itertools import product
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
+from ...graph.plan import Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..fragment import (
     BlockOperand,
@@ -22,7 +23,7 @@ from ..fragment import (
 )
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import burst, landings, rows_at_once, shape_of, spread
+from .streamed import burst, landings, rows_at_once, shape_of, share_of
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -53,11 +54,10 @@ class _Job:
 class _Code:
     """The code of one product."""
 
-    def __init__(self, node: MNNode, graph: MNGraph, target: Target):
+    def __init__(self, node: MNNode, graph: MNGraph, plan: Streamed, target: Target):
         self.target, self.kind = target, precision_of(node, target)
-        split = spread(node, graph)
-        self.shape = shape_of(node, graph, split, target)
-        self.route = route(split.share, target)
+        self.shape = shape_of(node, graph, plan, target)
+        self.route = route(share_of(plan), target)
         self.one, self.other, self.out = (
             graph.values[name] for name in (*node.inputs[:2], node.outputs[0])
         )
@@ -226,6 +226,6 @@ class _Code:
         return PeOperand(REGISTER_FILES[file], words, words=width)
 
 
-def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+def emit(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Iterator[Line]:
     """Yield the code."""
-    yield from _Code(node, graph, target).lines()
+    yield from _Code(node, graph, plan, target).lines()

@@ -17,20 +17,20 @@ from ...cost.moves import (
     latency_steps,
     pdm_rate,
 )
+from ...graph.digits import agrees
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
+from ...graph.plan import SharedSums
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of
 from ..fragment import BlockOperand, Fragment, Line, Move, PeOperand, single_step
-from ..reduce_kinds import SUMS
 from ..scratch import vector
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
-from .shares import chosen, shares_of
+from .shares import shares_by
 
 JOIN = "MNCoreJoin"
-_OPERATION = SUMS[MNDtype.FLOAT].network
 
 
 class Join(UntiedAxes):
@@ -42,6 +42,7 @@ class Join(UntiedAxes):
     op = JOIN
     dtypes = frozenset({MNDtype.FLOAT})
     error = SUM
+    schedules = (SharedSums,)
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Read one LM, write the other; the words that sums take on their way are in DRAM."""
@@ -57,19 +58,20 @@ class Join(UntiedAxes):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if {source.location, result.location} != {Location.LM0, Location.LM1}:
             yield "operands that are not one in LM0 and one in LM1"
-        if _shares(source, result, target) is None:
-            yield f"`{result.name}` in layout {layout_of(result)}"
+        found, own = _shares_by(node, graph, target), layout_of(result)
+        if found is None or not agrees(own, found.layout, result.shape, result.dtype, target):
+            yield f"`{result.name}` in layout {own}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""
-        found = _shares(graph.values[node.inputs[0]], graph.values[node.outputs[0]], target)
+        found = _shares_by(node, graph, target)
         assert found is not None
         return count(found, target)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        found = _shares(source, result, target)
+        found = _shares_by(node, graph, target)
         assert found is not None
         sums = node.outputs[1] if len(node.outputs) > 1 else None
         return Fragment(tuple(_lines(found, source, result, sums, target)))
@@ -81,12 +83,12 @@ def whole_layout(parts: Layout) -> Layout:
     return Layout(parts.axes[1:], (*parts.broadcast, *copies))
 
 
-def _shares(parts: MNValue, result: MNValue, target: Target) -> Shares | None:
-    """Return how units share the sum over the first axis of ``parts``; None if they do not."""
-    layout = layout_of(parts)
-    assert _OPERATION is not None
-    found = shares_of(whole_layout(layout), layout.axes[0], _OPERATION, target)
-    return chosen(found, result, target)
+def _shares_by(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
+    """Return how units share the sum over the first axis by the plan; None if they do not."""
+    layout = layout_of(graph.values[node.inputs[0]])
+    if not isinstance(node.plan, SharedSums):
+        return None
+    return shares_by(node.plan, whole_layout(layout), layout.axes[0], MNDtype.FLOAT, target)
 
 
 def count(found: Shares, target: Target) -> int:
@@ -99,11 +101,11 @@ def count(found: Shares, target: Target) -> int:
         -len(found.pieces) // target.cycles
     )
     words = len(pieces) * size
-    if found.parts > 1:
+    if found.plan.parts > 1:
         up, home = join_rate(target, "dram"), Fraction(chip_dram_rate(target))
-        if found.gathered:
+        if found.plan.gathered:
             home = min(home, Fraction(dram_rate(target) * found.l2bs))
-    elif found.everywhere:
+    elif found.plan.everywhere:
         up, home = join_rate(target), broadcast_rate(target)
     else:
         up, home = join_rate(target), pdm_rate(target, far=False) * target.groups
@@ -117,11 +119,11 @@ def _piece_words(found: Shares, target: Target) -> int:
 
 def dram_words(found: Shares, target: Target) -> int:
     """Return how many long words of each DRAM the code needs."""
-    if found.parts == 1:
+    if found.plan.parts == 1:
         return 0
     at_once = min(len(found.pieces), addresses_at_once(found, target))
     words = at_once * found.l2bs * found.mabs * _piece_words(found, target)
-    return words // found.parts * found.parts_apart
+    return words // found.plan.parts * found.parts_apart
 
 
 def _lines(
@@ -135,7 +137,7 @@ def _lines(
     for start in range(0, len(found.pieces), most):
         end = min(start + most, len(found.pieces))
         yield from _up(found, start, end, source, target)
-        if found.parts > 1:
+        if found.plan.parts > 1:
             yield from _through_dram(found, end - start, sums, target)
         else:
             yield from _across(
@@ -194,7 +196,7 @@ def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:
     """Yield the MVs: every group adds up the words of its L2Bs, and each L2B gets its own."""
     begin, per_group = found.l2bs * words, target.l2bs_per_group
     up = f"mvr{found.network.operation}"
-    if found.everywhere:
+    if found.plan.everywhere:
         there = BlockOperand("pdm", 0, words, group=0)
         yield Move(up, words, BlockOperand("l2bm", 0, words), there)
         yield Move("mvb", words, there, BlockOperand("l2bm", begin, words))
@@ -228,11 +230,11 @@ def _through_dram(
     size, up = _piece_words(found, target), f"mvr{found.network.operation}"
     row, begin = found.mabs * size, _behind_pieces(found, addresses, target)
     rows = [(l2b, a) for l2b in range(found.l2bs) for a in range(addresses)]
-    if found.gathered:
+    if found.plan.gathered:
         yield from _gathered(found, rows, begin, sums, target)
         return
     for number in range(len(rows)):
-        words = row * found.parts
+        words = row * found.plan.parts
         from_all = BlockOperand("l2bm", number * words, words)
         yield Move(up, words, from_all, BlockOperand("dram", number * row, row, sums))
     for number, (l2b, a) in enumerate(rows):
@@ -248,15 +250,15 @@ def _gathered(
     The parts of one DRAM lie beside each other then.
     """
     row, up = found.mabs * _piece_words(found, target), f"mvr{found.network.operation}"
-    part, per_group = row // found.parts, target.l2bs_per_group
+    part, per_group = row // found.plan.parts, target.l2bs_per_group
     for number in range(len(rows)):
         from_all = BlockOperand("l2bm", number * row, row)
         yield Move(up, row, from_all, BlockOperand("dram", number * part, part, sums))
     # Each DRAM serves another group in turn.
-    for turn in range(found.parts):
+    for turn in range(found.plan.parts):
         for number, (unit, a) in enumerate(rows):
             group, l2b = divmod(unit, per_group)
-            home = (group + turn) % found.parts
+            home = (group + turn) % found.plan.parts
             here = BlockOperand("dram", number * part, part, sums, group=home)
             at = begin + a * row + home * part
             yield Move("mvp", part, here, BlockOperand("l2bm", at, part, l2b=l2b, group=group))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
 from ...graph.layout import Layout
+from ...graph.plan import PartSums, SharedSums, WholeSums
 from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
 from ...tolerance import SUM
@@ -19,7 +20,7 @@ from ..reduce_kinds import SUMS
 from ..reduce_plan import Plan, plan
 from . import code, joining
 from .joining import whole_layout
-from .layouts import PARTS, partial_layout, reduced_digits, refusals, shared, shared_sums, ways
+from .layouts import partial_layout, reduced_digits, refusals, shared, shares_in, ways
 
 
 class WeightGradient(UntiedAxes):
@@ -29,16 +30,17 @@ class WeightGradient(UntiedAxes):
     channels of the operand, channels of the result, taps. ``kernel_shape`` has the taps of each
     spatial axis, 0 for an axis of tiles, which has no taps and no axis in the result.
 
-    With the attribute ``parts`` the units do not join their sums: the result has one more axis in
+    With the plan `PartSums` the units do not join their sums: the result has one more axis in
     front, which lies on them. MNCoreJoin adds the parts up.
     """
 
     op = WEIGHT_GRADIENT
     dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
-    attributes = frozenset({"kernel_shape", "strides", "dilations", PRECISION, PARTS})
+    attributes = frozenset({"kernel_shape", "strides", "dilations", PRECISION})
     error = SUM
     anchored = True
     apart = True
+    schedules = (WholeSums, PartSums, SharedSums)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the batch, whose slices are added up."""
@@ -78,7 +80,7 @@ class WeightGradient(UntiedAxes):
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""
-        shares = shared_sums(node, graph, target)
+        shares = shares_in(node, graph, target)
         if shares is not None:
             more = joining.count(shares, target)
             graph = with_result(node, graph, partial_layout(node, graph, target))
@@ -105,7 +107,7 @@ class WeightGradient(UntiedAxes):
 def _sums(node: MNNode, graph: MNGraph, target: Target) -> Plan | None:
     """Return how the units join their parts of the result; None if they do not."""
     result, over = graph.values[node.outputs[0]], reduced_digits(node, graph)
-    if not over or dict(node.attributes).get(PARTS):
+    if not over or isinstance(node.plan, PartSums):
         return None
     layout, shape = layout_of(result), result.shape
     # The parts are a value with one more axis, whose digits are the units that are joined.
@@ -125,8 +127,8 @@ def with_result(node: MNNode, graph: MNGraph, layout: Layout) -> MNGraph:
 
 
 def _one_part(node: MNNode, graph: MNGraph) -> MNGraph:
-    """Return the graph in which the result of a node with ``parts`` is one part."""
-    if not dict(node.attributes).get(PARTS):
+    """Return the graph in which the result of a node that leaves parts is one part."""
+    if not isinstance(node.plan, PartSums):
         return graph
     value = graph.values[node.outputs[0]]
     kind = TensorType(value.type.elem, value.shape[1:])

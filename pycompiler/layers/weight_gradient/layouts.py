@@ -11,28 +11,25 @@ from dataclasses import replace
 from itertools import chain
 
 from ...graph.digits import agrees, primes
-from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, TensorType
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
+from ...graph.plan import Laid, SharedSums, WholeSums
 from ...machine import Target
 from ..base import layout_of
 from ..products.choose import candidate_layouts
 from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
 from ..products.roles import PRECISION, precision_of, roles_of
 from ..products.spreads import Spread, SpreadRule, spread_units
-from ..reduce_kinds import SUMS
 from .share_pieces import Shares
-from .shares import chosen, shares_of
+from .shares import shares_by, shares_of
 
 #: The axes of the result: channels of the pixels, channels of the gradients, then taps.
 CHANNELS, COLUMNS, TAPS = 0, 1, 2
-#: The attribute of a node whose units do not join their sums.
-PARTS = "parts"
 
 
 def ways(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
+) -> Iterator[Laid]:
     """Yield layouts of pixels, gradients and result, near the hints first."""
     forward, around = _forward(node, graph)
     gradient, done = node.inputs[1], list[dict[str, Layout]]()
@@ -42,30 +39,23 @@ def ways(
         made = wanted_layouts(node, graph, found[gradient], target)
         if made not in done and _suits(node, graph, made, target):
             done.append(made)
-            yield made
+            yield Laid(made, {node.name: WholeSums()})
     exact = operand_layouts(forward, around, _exact(node, graph, target), target)
     made = wanted_layouts(node, graph, exact[gradient], target)
     if made not in done:
-        yield made
+        yield Laid(made, {node.name: WholeSums()})
 
 
 def shared(
     node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
+) -> Iterator[Laid]:
     """Yield the same layouts with a result of which every unit keeps a share, or with all of it."""
     result, gradient = node.outputs[0], layouts[node.inputs[1]]
     partial = result_layout(node, graph, gradient, target)
-    yield {**layouts, result: partial}
-    over = _on_units(gradient, roles_of(node, graph).c[0])
-    for shares in _shares(partial, over, graph.values[result].dtype, target):
-        yield {**layouts, result: shares.layout}
-
-
-def _shares(
-    partial: Layout, over: Sequence[SubAxis], dtype: MNDtype, target: Target
-) -> tuple[Shares, ...]:
-    operation = SUMS[dtype].network if dtype in SUMS else None
-    return () if operation is None else shares_of(partial, tuple(over), operation, target)
+    yield Laid({**layouts, result: partial}, {node.name: WholeSums()})
+    over = tuple(_on_units(gradient, roles_of(node, graph).c[0]))
+    for one in shares_of(partial, over, graph.values[result].dtype, target):
+        yield Laid({**layouts, result: one.layout}, {node.name: one.plan})
 
 
 def partial_layout(node: MNNode, graph: MNGraph, target: Target) -> Layout:
@@ -73,17 +63,13 @@ def partial_layout(node: MNNode, graph: MNGraph, target: Target) -> Layout:
     return result_layout(node, graph, layout_of(graph.values[node.inputs[1]]), target)
 
 
-def shared_sums(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
-    """Return how units share the sums of a node; None if all of them get all sums."""
-    if dict(node.attributes).get(PARTS):
+def shares_in(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
+    """Return how units share the sums of a node by its plan; None if they do not."""
+    if not isinstance(node.plan, SharedSums):
         return None
-    result = graph.values[node.outputs[0]]
-    partial, own = partial_layout(node, graph, target), layout_of(result)
-    if agrees(own, partial, result.shape, result.dtype, target):
-        return None
-    return chosen(
-        _shares(partial, reduced_digits(node, graph), result.dtype, target), result, target
-    )
+    partial, over = partial_layout(node, graph, target), tuple(reduced_digits(node, graph))
+    dtype = graph.values[node.outputs[0]].dtype
+    return shares_by(node.plan, partial, over, dtype, target)
 
 
 def _on_l1bs(
@@ -208,10 +194,14 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
     if _padded(node, graph, gradient):
         yield f"`{node.inputs[1]}` with padding on pictures, tiles or pixels"
         return
-    shared = shared_sums(node, graph, target) is not None
-    for name, layout in wanted_layouts(node, graph, gradient, target).items():
-        if shared and name == node.outputs[0]:
-            continue
+    wanted = wanted_layouts(node, graph, gradient, target)
+    if isinstance(node.plan, SharedSums):
+        shares = shares_in(node, graph, target)
+        if shares is None:
+            yield f"the plan {node.plan}"
+            return
+        wanted[node.outputs[0]] = shares.layout
+    for name, layout in wanted.items():
         value = graph.values[name]
         own = layout_of(value)
         if not agrees(own, layout, value.shape, value.dtype, target):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...graph.layout import Layout
+from ...graph.plan import SharedSums
 from ...machine import Target
 from ..switch.network_joins import Network
 
@@ -32,12 +33,7 @@ class Shares:
     layout: Layout
     words: int
     pieces: tuple[tuple[tuple[Piece, ...], ...], ...]
-    #: whether all L2Bs get all pieces
-    everywhere: bool
-    #: the DRAMs that each get a part of a piece; 1 if a PDM adds up whole pieces
-    parts: int = 1
-    #: whether an L2B gets the parts of its pieces from all DRAMs, not only from that of its group
-    gathered: bool = False
+    plan: SharedSums
 
     @property
     def l2bs(self) -> int:
@@ -52,7 +48,7 @@ class Shares:
     @property
     def parts_apart(self) -> int:
         """The groups whose L2Bs get different parts of a piece."""
-        return 1 if self.gathered else self.parts
+        return 1 if self.plan.gathered else self.plan.parts
 
 
 def words_of_piece(network: Network, target: Target) -> int | None:
@@ -100,7 +96,7 @@ def addresses_at_once(found: Shares, target: Target) -> int:
     # The instruction that distributes may read past the last piece, and write past the last place.
     past = max(0, -(-found.mabs // cycles) * cycles - places) * lane
     above = target.words("l2bm") - spread.source_words
-    homes = 1 if found.everywhere else min(found.l2bs, target.l2bs_per_group)
+    homes = 1 if found.plan.everywhere else min(found.l2bs, target.l2bs_per_group)
     most = min(
         above // (found.mabs * size * (found.l2bs * found.parts_apart + 1)),
         target.words("pdm") // (found.mabs * size * homes),

@@ -22,18 +22,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 
-from ...graph.digits import PrimeDigit, agrees, primes
-from ...graph.graph import MNValue
+from ...graph.digits import PrimeDigit, primes
+from ...graph.dtypes import MNDtype
 from ...graph.layout import Broadcast, Layout, Level, SubAxis
+from ...graph.plan import SharedSums
 from ...machine import Target
-from ..base import layout_of
 from ..dram_transfer_instructions import members
+from ..reduce_kinds import SUMS
 from ..switch.network_joins import Network, network_of
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs, words_of_piece
 
@@ -52,58 +53,74 @@ class _Digit:
 
 @lru_cache(maxsize=1024)
 def shares_of(
-    partial: Layout, over: tuple[SubAxis, ...], operation: str, target: Target
+    partial: Layout, over: tuple[SubAxis, ...], dtype: MNDtype, target: Target
 ) -> tuple[Shares, ...]:
     """Return how units may share the sums over the unit digits ``over``; nothing if they cannot.
 
     ``partial`` is the layout of the partial sums, in which the digits ``over`` hold copies.
     """
+    found = _pieces_of(partial, over, dtype, target)
+    if found is None or len(found.high) > _MOST_DIGITS:
+        return ()
+    out: list[Shares] = []
+    parts = _parts_in_dram(found.words, target)
+    if parts > 1:
+        # The parts of a piece come to MABs.
+        room = target.counts["mab"] // lane_mabs(target) % parts == 0
+        for gathered in (False, True) if room else (False,):
+            out += _offered(found, SharedSums(parts, gathered=gathered), target)
+    out = out or [*_offered(found, SharedSums(1), target)]
+    return (*out, *_offered(found, SharedSums(1, everywhere=True), target))
+
+
+@lru_cache(maxsize=1024)
+def shares_by(
+    plan: SharedSums, partial: Layout, over: tuple[SubAxis, ...], dtype: MNDtype, target: Target
+) -> Shares | None:
+    """Return how units share the sums by a plan; None if they cannot."""
+    found = _pieces_of(partial, over, dtype, target)
+    if found is None or len(found.high) != len(plan.places):
+        return None
+    low = _low_digits(found, plan, target)
+    return None if low is None else _placed(found, plan, low, target)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Partial sums: the network that joins them in pieces of ``words`` long words of a PE.
+
+    ``high`` are the digits of the pieces.
+    """
+
+    partial: Layout
+    network: Network
+    words: int
+    high: Sequence[_Digit]
+
+
+def _pieces_of(
+    partial: Layout, over: tuple[SubAxis, ...], dtype: MNDtype, target: Target
+) -> _Sums | None:
+    """Return the pieces of sums over the unit digits ``over``; None if there are none."""
     units = frozenset(
         (sub.level, PrimeDigit(sub.stride * stride, size))
         for sub in over
         for stride, size in primes(sub.size)
     )
-    found = network_of(operation, units, target)
+    operation = SUMS[dtype].network if dtype in SUMS else None
+    found = None if operation is None else network_of(operation, units, target)
     if found is None or found[1] != units:
-        return ()
+        return None
     network = found[0]
     words = words_of_piece(network, target)
     if not network.l2bs or words is None:
-        return ()
+        return None
     others = [sub for sub in partial.subaxes if sub.size > 1]
     if any(sub.level in (Level.L2B, Level.MAB, Level.TIME) for sub in others):
-        return ()
+        return None
     high = sorted(_high_digits(partial, words), key=lambda one: (one.level.value, one.stride))
     whole = all(one.level is Level.L1B or one.stride % words == 0 for one in high)
-    if not whole or len(high) > _MOST_DIGITS:
-        return ()
-    out: list[Shares] = []
-    parts = _parts_in_dram(words, target)
-    if parts > 1:
-        # The parts of a piece come to MABs.
-        room = target.counts["mab"] // lane_mabs(target) % parts == 0
-        for gathered in (False, True) if room else (False,):
-            rows = _Rows(words, parts, gathered=gathered)
-            out += _offered(partial, network, rows, high, target)
-    out = out or [*_offered(partial, network, _Rows(words, 1), high, target)]
-    return (*out, *_offered(partial, network, _Rows(words, 1, everywhere=True), high, target))
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """What becomes of a piece: ``parts`` DRAMs get an equal part of its ``words`` of a PE."""
-
-    words: int
-    parts: int
-    #: whether all L2Bs get all pieces
-    everywhere: bool = False
-    #: whether an L2B gets all parts of its pieces, and its MABs different ones
-    gathered: bool = False
-
-    @property
-    def own(self) -> int:
-        """The words of a PE in a part."""
-        return self.words // self.parts
+    return _Sums(partial, network, words, high) if whole else None
 
 
 #: More digits of pieces are not tried: every digit multiplies the ways to place them.
@@ -118,27 +135,27 @@ def _parts_in_dram(words: int, target: Target) -> int:
 
 
 def _low_digits(
-    partial: Layout, rows: _Rows, target: Target
+    sums: _Sums, plan: SharedSums, target: Target
 ) -> dict[int, tuple[Level, int]] | None:
     """Return level and stride of the digits inside of pieces, by their stride in Addr."""
-    below, words = lane_mabs(target), rows.words
-    ends = {below, rows.own, words}
+    below, words, part = lane_mabs(target), sums.words, sums.words // plan.parts
+    ends = {below, part, words}
     out: dict[int, tuple[Level, int]] = {}
     reached = 1
-    for stride, size in sorted(_addresses(partial)):
+    for stride, size in sorted(_addresses(sums.partial)):
         if stride >= words:
             break
         if stride != reached:
             return None
         if stride < below:
             out[stride] = Level.MAB, stride
-        elif stride < rows.own:
+        elif stride < part:
             out[stride] = Level.L1B, stride // below
-        elif rows.gathered:
+        elif plan.gathered:
             # The strides of other digits on MABs come below these.
-            out[stride] = Level.MAB, stride // rows.own * below
+            out[stride] = Level.MAB, stride // part * below
         else:
-            out[stride] = Level.L2B, stride // rows.own * target.l2bs_per_group
+            out[stride] = Level.L2B, stride // part * target.l2bs_per_group
         reached *= size
         ends.discard(reached)
     return out if not ends - {1} and reached == words else None
@@ -167,34 +184,31 @@ def _addresses(layout: Layout) -> list[tuple[int, int]]:
 _WAYS, _ALIKE, _MORE = 64, 6, 1.5
 
 
-def _offered(
-    partial: Layout, network: Network, rows: _Rows, high: Sequence[_Digit], target: Target
-) -> Iterator[Shares]:
+def _offered(sums: _Sums, plan: SharedSums, target: Target) -> Iterator[Shares]:
     """Give the digits of pieces their places: first those with as few addresses as possible.
 
     The update of the weight, or what reads it, may want other digits on L2Bs and L1Bs.
     """
-    low = _low_digits(partial, rows, target)
+    low = _low_digits(sums, plan, target)
     if low is None:
         return
-    below = lane_mabs(target)
-    apart = rows.parts > 1 and not rows.gathered
+    apart = plan.parts > 1 and not plan.gathered
     l2bs = target.l2bs_per_group if apart else target.level_range[Level.L2B.value]
-    mabs = target.counts["mab"] // below
+    mabs = target.counts["mab"] // lane_mabs(target)
     rooms = {
-        _L2B: 1 if rows.everywhere else l2bs,
-        _L1B: rows.parts,
-        _MAB: mabs // rows.parts if rows.gathered else mabs,
+        _L2B: 1 if plan.everywhere else l2bs,
+        _L1B: plan.parts,
+        _MAB: mabs // plan.parts if plan.gathered else mabs,
     }
     best: dict[tuple[Level | None, ...], tuple[tuple[int, int], tuple[Level, ...]]] = {}
-    for places in _placings([one.size for one in high], rooms):
+    for places in _placings([one.size for one in sums.high], rooms):
         sizes = {
-            level: prod(one.size for one, at in zip(high, places, strict=True) if at is level)
+            level: prod(one.size for one, at in zip(sums.high, places, strict=True) if at is level)
             for level in (_L2B, _L1B, _ADDR)
         }
         # A row has a part of as many pieces as there are parts; a PDM has two pieces at least.
-        several = rows.everywhere or apart or sizes[_L2B] > 1
-        if sizes[_L1B] == rows.parts and several:
+        several = plan.everywhere or apart or sizes[_L2B] > 1
+        if sizes[_L1B] == plan.parts and several:
             rank = sizes[_ADDR], -sizes[_L2B]
             key = tuple(at if at in (_L2B, _L1B) else None for at in places)
             if key not in best or rank < best[key][0]:
@@ -209,7 +223,7 @@ def _offered(
             continue
         alike[on_l2bs] += 1
         offered += 1
-        made = _placed(partial, network, rows, low, high, places, target)
+        made = _placed(sums, replace(plan, places=places), low, target)
         if addresses_at_once(made, target) > 0:
             yield made
 
@@ -227,44 +241,33 @@ def _placings(sizes: Sequence[int], rooms: Mapping[Level, int]) -> Iterator[tupl
 
 
 def _placed(
-    partial: Layout,
-    network: Network,
-    rows: _Rows,
-    low: dict[int, tuple[Level, int]],
-    high: Sequence[_Digit],
-    places: Sequence[Level],
-    target: Target,
+    sums: _Sums, plan: SharedSums, low: dict[int, tuple[Level, int]], target: Target
 ) -> Shares:
-    """Return the shares with each of the digits ``high`` in its place."""
-    below = lane_mabs(target)
-    first = {_L2B: 1, _L1B: rows.own // below, _MAB: below, _ADDR: 1}
+    """Return the shares with each digit of the pieces in its place."""
+    below, part = lane_mabs(target), sums.words // plan.parts
+    first = {_L2B: 1, _L1B: part // below, _MAB: below, _ADDR: 1}
     strides = dict(first)
     placed: dict[_Digit, SubAxis] = {}
     # Digits of L2Bs lie as in regions: a size that is no power of two comes last.
-    order = sorted(zip(high, places, strict=True), key=lambda at: (at[1] is _L2B) * at[0].size)
+    order = sorted(
+        zip(sums.high, plan.places, strict=True), key=lambda at: (at[1] is _L2B) * at[0].size
+    )
     for one, level in order:
         placed[one] = SubAxis(one.size, level, strides[level])
         strides[level] *= one.size
-    if rows.gathered:
+    if plan.gathered:
         others = strides[_MAB] // below
         low = {
-            at: (level, own * others if level is _MAB and at >= rows.own else own)
+            at: (level, own * others if level is _MAB and at >= part else own)
             for at, (level, own) in low.items()
         }
     axes = tuple(
-        tuple(new for sub in axis for new in _moved(sub, rows.words, low, placed))
-        for axis in partial.axes
+        tuple(new for sub in axis for new in _moved(sub, sums.words, low, placed))
+        for axis in sums.partial.axes
     )
-    copies = (Broadcast(Level.L2B),) if rows.everywhere else ()
-    return Shares(
-        network,
-        Layout(axes, copies),
-        rows.words,
-        _pieces(network, placed, first),
-        rows.everywhere,
-        rows.parts,
-        rows.gathered,
-    )
+    copies = (Broadcast(Level.L2B),) if plan.everywhere else ()
+    pieces = _pieces(sums.network, placed, first)
+    return Shares(sums.network, Layout(axes, copies), sums.words, pieces, plan)
 
 
 def _moved(
@@ -314,12 +317,3 @@ def _pieces(
         tuple(tuple(Piece(at, suffixes[number]) for at, number in own) for own in address)
         for address in rows
     )
-
-
-def chosen(found: Sequence[Shares], result: MNValue, target: Target) -> Shares | None:
-    """Return the way that leads to the layout of ``result``."""
-    own = layout_of(result)
-    for one in found:
-        if agrees(own, one.layout, result.shape, result.dtype, target):
-            return one
-    return None

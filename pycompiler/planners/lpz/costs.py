@@ -12,6 +12,8 @@ from ...cost.moves import latency_steps
 from ...errors import NoSwitchError
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
+from ...graph.plan import plans_of
+from ...layers.base import banks_of
 from ...layers.dram_transfer import DOWNLOAD
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
@@ -40,11 +42,13 @@ class Costs:
 
     def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
         """Count the steps of a node; NEVER if its layer refuses the layouts."""
+        node = replace(node, plan=plans_of(layouts).get(node.name, node.plan))
         names = list(dict.fromkeys(name for name in (*node.inputs, *node.outputs) if name))
         values = [self.graph.values[name] for name in names]
         key = (
             node.op,
             node.attributes,
+            node.plan,
             tuple(names.index(name) if name else -1 for name in (*node.inputs, *node.outputs)),
             tuple((v.shape, v.dtype, layouts[v.name]) for v in values),
         )
@@ -57,9 +61,7 @@ class Costs:
         graph = MNGraph(self.graph.name, self.graph.target, nodes=(node,), values=laid)
         layer = LAYERS[node.op]
         place = layer.place(node, graph)
-        inputs = list(dict.fromkeys(name for name in node.inputs if name))
-        placed = dict(zip(inputs, place.inputs, strict=True))
-        placed |= dict(zip(node.outputs, place.outputs, strict=False))
+        placed = banks_of(node, place.inputs, place.outputs)
         laid = {name: replace(v, location=placed[name]) for name, v in laid.items()}
         graph = replace(graph, values=laid)
         if any(layer.refusals(node, graph, self.target)):
@@ -69,7 +71,7 @@ class Costs:
         spare = 0
         for bank in _BANKS:
             own = [v.num_lw or 0 for n, v in laid.items() if v.location is bank]
-            taken = laid[inputs[place.inplace]].num_lw or 0 if place.inplace is not None else 0
+            taken = laid[[*placed][place.inplace]].num_lw or 0 if place.inplace is not None else 0
             used = sum(own) - (taken if placed[node.outputs[0]] is bank else 0)
             spare = max(spare, used - self.target.words(bank.memory))
         if spare > 0:

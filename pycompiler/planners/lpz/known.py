@@ -6,15 +6,15 @@ share most entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...graph.dtypes import MNDtype
-from ...graph.graph import TensorType
 from ...graph.layout import Layout
+from ...graph.plan import Plan
 
 #: Returns the costs of switches from each source to each result, in rows.
 Ask = Callable[[Sequence[Layout], Sequence[Layout]], Sequence[Sequence[int]]]
@@ -64,13 +64,16 @@ class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
     It is for one machine. ``work`` counts the switches that searches have gone through, each time
-    that they ask for the costs of all. ``choice`` has what searches chose for values of a type.
+    that they ask for the costs of all. ``choice`` has what searches chose for variables that are
+    alike.
     """
 
     work: int = 0
-    choice: dict[tuple[str, TensorType], Layout] = field(default_factory=dict)
+    choice: dict[object, Mapping[str, Layout]] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)
     guesses: dict[tuple[tuple[int, ...], MNDtype], Guesses] = field(default_factory=dict)
-    candidates: dict[object, list[tuple[Layout, ...]]] = field(default_factory=dict)
+    candidates: dict[object, list[tuple[tuple[Layout, ...], Plan | None]]] = field(
+        default_factory=dict
+    )

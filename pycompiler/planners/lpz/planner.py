@@ -16,6 +16,7 @@ import numpy as np
 
 from ...graph.graph import MNGraph, MNNode, Side
 from ...graph.layout import Layout
+from ...graph.plan import Laid
 from ...layers.operators import stays_in_dram
 from ...machine import Target
 from ..first_arrival import FirstArrival
@@ -101,8 +102,8 @@ class LayoutPlannerZ:
         #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 
-    def run(self) -> Mapping[str, Layout]:
-        """Return the layout of every value on the device."""
+    def run(self) -> Laid:
+        """Return the layout of every value on the device, and the plans of nodes."""
         self.pools.fill()
         variables = self.pools.variables
         self.alone = [self._single(v) for v in range(len(variables))]
@@ -120,12 +121,11 @@ class LayoutPlannerZ:
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
-        pools = zip(variables, best, strict=True)
-        found = {n: layout for one, choice in pools for n, layout in one.pool[choice].items()}
-        self.costs.known.choice |= {
-            (name, self.graph.values[name].type): one for name, one in found.items()
-        }
-        return found
+        out = Laid({})
+        for one, choice in zip(variables, best, strict=True):
+            out.add(one.pool[choice])
+            self.costs.known.choice[self.pools.key_of(one)] = one.pool[choice]
+        return out
 
     def _again(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice: that of earlier searches, where values are alike."""
@@ -154,7 +154,7 @@ class LayoutPlannerZ:
         for layouts in input_families(self.graph, self.target, self.wanted):
             start = []
             for variable in self.pools.variables:
-                one = {name: layouts[name] for name in variable.values}
+                one = variable.part_of(layouts)
                 added = not variable.fixed and variable.add(one, MOST)
                 start.append(variable.place_of(one) if added else 0)
             starts.append(start)

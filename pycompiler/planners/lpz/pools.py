@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
+from ...graph.plan import Laid, Plan, plans_of
 from ...layers.operators import LAYERS
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
@@ -57,8 +58,17 @@ class Variable:
         key = self._key(candidate)
         return next(at for at, one in enumerate(self.pool) if self._key(one) == key)
 
-    def _key(self, candidate: Candidate) -> tuple[Layout, ...]:
-        return tuple(candidate[name] for name in self.values)
+    def _key(self, candidate: Candidate) -> tuple[object, ...]:
+        return (*(candidate[name] for name in self.values), self.plan_of(candidate))
+
+    def plan_of(self, candidate: Candidate) -> Plan | None:
+        """Return the plan of an anchored node in a candidate."""
+        return plans_of(candidate).get(self.nodes[0].name) if self.nodes else None
+
+    def part_of(self, layouts: Candidate) -> Candidate:
+        """Return the layouts and the plan of this variable only."""
+        plans = {node.name: self.plan_of(layouts) for node in self.nodes[:1]}
+        return Laid({name: layouts[name] for name in self.values}, plans)
 
 
 class Pools:
@@ -69,7 +79,7 @@ class Pools:
         graph: MNGraph,
         target: Target,
         wanted: Iterable[str],
-        first: Mapping[str, Layout],
+        first: Candidate,
         known: Known,
     ):
         self.graph, self.target = graph, target
@@ -98,7 +108,7 @@ class Pools:
             if name not in self.of:
                 self._variable(Variable((name,), fixed=name in plain))
         for variable in self.variables:
-            variable.add({name: first[name] for name in variable.values})
+            variable.add(variable.part_of(first))
         self._done: set[tuple[str, str, Layout]] = set()
         self._known = known
 
@@ -110,12 +120,14 @@ class Pools:
         """Return ``best`` with what earlier searches chose for variables whose values are alike."""
         chosen, out = self._known.choice, list(best)
         for number, variable in enumerate(self.variables):
-            keys = {name: (name, self.graph.values[name].type) for name in variable.values}
-            if not variable.fixed and all(key in chosen for key in keys.values()):
-                layouts = {name: chosen[key] for name, key in keys.items()}
-                if variable.add(layouts, POOL + 1):
-                    out[number] = variable.place_of(layouts)
+            found = None if variable.fixed else chosen.get(self.key_of(variable))
+            if found is not None and variable.add(found, POOL + 1):
+                out[number] = variable.place_of(found)
         return out
+
+    def key_of(self, variable: Variable) -> object:
+        """Return what variables of two graphs have in common if their values are alike."""
+        return tuple((name, self.graph.values[name].type) for name in variable.values)
 
     def all_of(self, node: MNNode, candidate: Candidate) -> Candidate:
         """Return the layouts of all operands of ``node``.
@@ -126,7 +138,7 @@ class Pools:
         for name in (*node.inputs, *node.outputs):
             if name and name not in candidate:
                 more[name] = self.variables[self.of[name]].pool[0][name]
-        return {**candidate, **more} if more else candidate
+        return Laid({**candidate, **more}, plans_of(candidate)) if more else candidate
 
     def fill(self) -> None:
         """Fill the pools: layers propose candidates, then variables propose to their neighbours."""
@@ -219,7 +231,9 @@ class Pools:
         )
         if key not in self._known.candidates:
             found = LAYERS[node.op].candidates(node, self.graph, self.target, hints)
-            self._known.candidates[key] = [tuple(one[name] for name in names) for one in found]
-        for layouts in self._known.candidates[key]:
-            found_here = dict(zip(names, layouts, strict=True))
-            yield {name: found_here[name] for name in variable.values}
+            self._known.candidates[key] = [
+                (tuple(one[name] for name in names), plans_of(one).get(node.name)) for one in found
+            ]
+        for layouts, plan in self._known.candidates[key]:
+            found_here = Laid(dict(zip(names, layouts, strict=True)), {node.name: plan})
+            yield variable.part_of(found_here)

@@ -29,7 +29,7 @@ def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
 
     def add(number: int, layouts: dict[str, Layout]) -> None:
         variable = pools.variables[number]
-        made = {name: layouts[name] for name in variable.values}
+        made = variable.part_of(layouts)
         before = len(variable.pool)
         if variable.add(made, _MOST) and len(variable.pool) > before:
             carried[number].append(made)

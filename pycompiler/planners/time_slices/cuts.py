@@ -9,7 +9,7 @@ from math import ceil, gcd, lcm
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
-from ...layers.base import distinct, layout_of
+from ...layers.base import banks_of, layout_of
 from ...layers.half_conversions import NARROW, WIDEN
 from ...layers.operators import LAYERS
 from ...layers.products.roles import SHORTER, precision, roles_of
@@ -249,8 +249,7 @@ class Cuts:
         """Whether an operator refuses its operands where it wants them in LM."""
         layer = LAYERS[node.op]
         place = layer.place(node, graph)
-        found = dict(zip(node.outputs, place.outputs, strict=False))
-        found |= dict(zip(distinct([n for n in node.inputs if n]), place.inputs, strict=True))
+        found = banks_of(node, place.inputs, place.outputs)
         values = {name: replace(graph.values[name], location=at) for name, at in found.items()}
         return any(layer.refusals(node, graph.with_values(values), self.target))
 

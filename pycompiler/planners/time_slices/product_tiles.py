@@ -11,11 +11,13 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import prod
 
-from ...graph.graph import Location, MNGraph, MNNode, TensorType
+from ...graph.graph import MNGraph, MNNode, TensorType
+from ...graph.plan import plans_of
 from ...layers.base import Cut, distinct
 from ...layers.operators import LAYERS
 from ...machine import Target
 from .cut_classes import Axis
+from .sliced_graph import too_large
 
 #: A class, the node's axes in it, and the sizes its slices may have; the present size is the first.
 Choice = tuple[Axis, Cut, tuple[int, ...]]
@@ -30,7 +32,7 @@ def best_tiles(
     best: tuple[float, tuple[tuple[Axis, int], ...]] | None = None
     for sizes in product(*(found for _, _, found in choices)):
         small = _small(node, graph, target, choices, sizes)
-        if not _fits(node, small, target, share):
+        if any(too_large(small, target, share)):
             continue
         words = {
             name: small.values[name].num_lw or 0 for name in (*node.inputs, *node.outputs) if name
@@ -62,7 +64,7 @@ def _small(
     choices: Sequence[Choice],
     sizes: Sequence[int],
 ) -> MNGraph:
-    """Return the graph with the operands of ``node`` cut to ``sizes`` and laid out."""
+    """Return a graph of ``node`` with its plan; its operands are cut to ``sizes`` and laid out."""
     values = {n: graph.values[n] for n in (*node.inputs, *node.outputs) if n}
     for (_, cut, found), size in zip(choices, sizes, strict=True):
         for name, number in cut.axes:
@@ -76,17 +78,8 @@ def _small(
         name: replace(values[name], layout=layout, num_lw=layout.num_lw(target.cycles))
         for name, layout in layouts.items()
     }
-    return small.with_values(placed)
-
-
-def _fits(node: MNNode, graph: MNGraph, target: Target, share: float) -> bool:
-    placement = LAYERS[node.op].place(node, graph)
-    used: dict[Location, int] = {}
-    inputs = distinct([name for name in node.inputs if name])
-    pairs = [*zip(inputs, placement.inputs, strict=True)]
-    for name, bank in (*pairs, *zip(node.outputs, placement.outputs, strict=True)):
-        used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
-    return all(count <= share * target.words(bank.memory) for bank, count in used.items())
+    plan = plans_of(layouts).get(node.name)
+    return small.with_values(placed, nodes=(replace(node, plan=plan),))
 
 
 def _traffic(

@@ -9,7 +9,7 @@ from math import prod
 
 from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from ...graph.layout import Layout, Level, SubAxis
-from ...layers.base import distinct, layout_of
+from ...layers.base import banks_of, layout_of
 from ...layers.operators import LAYERS, stays_in_dram
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
@@ -89,11 +89,10 @@ def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[fl
     for node in graph.device_nodes():
         placement = LAYERS[node.op].place(node, graph)
         used: dict[Location, int] = {}
-        pairs = [*zip(distinct([n for n in node.inputs if n]), placement.inputs, strict=True)]
-        taken = placement.inplace is not None
-        results = [*zip(node.outputs, placement.outputs, strict=True)]
-        pairs += results[1:] if taken else results
-        for name, bank in pairs:
+        banks = banks_of(node, placement.inputs, placement.outputs)
+        if placement.inplace is not None:
+            del banks[node.outputs[0]]
+        for name, bank in banks.items():
             if name:
                 used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
         factor = max(words / target.words(bank.memory) for bank, words in used.items())

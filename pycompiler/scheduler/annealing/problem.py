@@ -156,10 +156,10 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
     found: dict[Setting, int] = {}
     own = own_setting(node, graph)
     settings = costs.settings(node.name)
-    same = {setting for setting, _ in settings if setting.way == own.way}
+    same = {setting for setting, _ in settings if setting.order == own.order}
     for setting, outcome in settings:
-        chosen = replace(setting, way=own.way)
-        if setting.keeps or (setting.way != own.way and (setting.way or chosen in same)):
+        chosen = replace(setting, order=own.order)
+        if setting.keeps or (setting.order != own.order and (setting.order or chosen in same)):
             continue
         setting = chosen
         found.setdefault(setting, outcome.cycles)

@@ -10,6 +10,7 @@ from random_layouts import layouts
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (
+    Level,
     Location,
     MNDtype,
     MNGraph,
@@ -17,10 +18,12 @@ from pycompiler.graph import (
     MNValue,
     Side,
     Stage,
+    SubAxis,
     TensorType,
     parse_graph,
     print_graph,
 )
+from pycompiler.graph.plan import Resident, SharedSums, Streamed
 
 names = st.one_of(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True), st.text(max_size=6)
@@ -55,6 +58,23 @@ attributes = st.dictionaries(st.text(max_size=4), attribute, max_size=3).map(
 )
 
 
+digits = st.lists(
+    st.builds(SubAxis, st.integers(2, 9), st.sampled_from(Level), st.integers(0, 64)), max_size=3
+).map(tuple)
+orders = st.sampled_from(["", "columns", "several_indices"])
+plans = st.one_of(
+    st.builds(Resident, order=orders),
+    st.builds(Streamed, st.one_of(st.none(), st.integers(0, 3)), digits, digits),
+    st.builds(
+        SharedSums,
+        st.integers(1, 4),
+        st.booleans(),
+        st.booleans(),
+        st.lists(st.sampled_from(Level), max_size=3).map(tuple),
+    ),
+)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> MNGraph:
     found = {value.name: value for value in draw(st.lists(values, min_size=1, max_size=6))}
@@ -79,6 +99,8 @@ def graphs(draw: st.DrawFn) -> MNGraph:
         optional_text,
         st.one_of(st.none(), st.integers(0, 9)),
         st.one_of(st.none(), st.integers(0, 2)),
+        st.one_of(st.none(), st.integers(0, 5)),
+        st.one_of(st.none(), plans),
     )
     return MNGraph(
         draw(names.filter(bool)),
@@ -130,6 +152,23 @@ def test_lm_addresses_are_words_of_32_bits() -> None:
         ("graph g target=t stage=IMPORTED\n  in0 name=", "line 2: a name"),
         ("graph g target=t stage=IMPORTED\nAdd(x, y -> (z)", "line 2: `,`"),
         ("graph g target=t stage=IMPORTED\nAdd(x) -> (z) colour=3", "line 2: a node property"),
+        *(
+            (
+                f"graph g target=t stage=IMPORTED\nAdd(x) -> (z) plan={plan}",
+                "no plan; the schedules are Resident (order)",
+            )
+            for plan in (
+                '"Resident"',
+                '{"Rotated": {}}',
+                '{"Resident": {}, "WholeSums": {}}',
+                '{"Resident": {"order": 3}}',
+                '{"Streamed": {"along": 0}}',
+                '{"Streamed": {"along": 0, "columns": 2, "rows": "()"}}',
+                '{"Streamed": {"along": 0, "columns": "(2_LM:1)", "rows": "()"}}',
+                '{"Streamed": {"along": 0, "columns": ["MAB"], "rows": "()"}}',
+                '{"SharedSums": {"parts": true}}',
+            )
+        ),
         (
             "graph g target=t stage=IMPORTED\n"
             "  value name=v type=float[2] num_lw=? padded_shape=(3) layout=PadLayout{((2:1))} "

@@ -11,6 +11,7 @@ from compiling import compiled, model_of
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Layout, Location, MNDtype, MNGraph, Side, Stage, parse_layout
+from pycompiler.graph.plan import Resident
 from pycompiler.graph.verify import STRUCTURE, verify, violations
 from pycompiler.layers.operators import RULES
 from pycompiler.machine import load_target
@@ -49,6 +50,7 @@ BREAKS: dict[str, Callable[[MNGraph], MNGraph]] = {
     "concrete locations": lambda g: change_value(g, "x", location=Location.LM),
     "addresses": lambda g: change_value(g, "x", addr=3),
     "no overlap": lambda g: change_value(g, "y.lm1", location=Location.LM0, addr=0),
+    "plans": lambda g: change_node(g, "Add", plan=Resident()),
     "accepted": lambda g: change_node(g, "Add", op="Frobnicate"),
 }
 

@@ -111,14 +111,13 @@ def test_parts_from_all_drams(name: str, number: int, monkeypatch: pytest.Monkey
     case, sizes = CASES[name], set[int]()
 
     def gathered_only(
-        partial: Layout, over: tuple[SubAxis, ...], operation: str, target: Target
+        partial: Layout, over: tuple[SubAxis, ...], dtype: MNDtype, target: Target
     ) -> tuple[Shares, ...]:
-        found = [s for s in shares_of(partial, over, operation, target) if s.gathered]
+        found = [s for s in shares_of(partial, over, dtype, target) if s.plan.gathered]
         sizes.update(s.l2bs for s in found)
         return (found[number % len(found)],) if found else ()
 
     monkeypatch.setattr(layouts, "shares_of", gathered_only)
-    monkeypatch.setattr(joining, "shares_of", gathered_only)
     monkeypatch.setattr(layer, "ways", _shared_only)
     monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
     model, shapes = gradient_model(case)
@@ -223,7 +222,7 @@ def test_no_word_lies_outside_of_a_memory(
         partial = Layout(
             ((SubAxis(rows, Level.ADDR),), columns), (Broadcast(Level.L2B), Broadcast(Level.MAB))
         )
-        for found in shares_of(partial, over, "ffadd", target):
+        for found in shares_of(partial, over, MNDtype.FLOAT, target):
             tried += 1
             for level, count in layout_ranges(target).items():
                 assert found.layout.extent(level) <= count or level is Level.ADDR

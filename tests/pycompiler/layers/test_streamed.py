@@ -20,6 +20,7 @@ from pycompiler.graph import MNDtype
 from pycompiler.graph.graph import TensorType
 from pycompiler.graph.half import half_format
 from pycompiler.graph.layout import Level
+from pycompiler.graph.plan import Resident, Streamed
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import choose, streamed
 from pycompiler.layers.products.route import route, shares
@@ -79,7 +80,7 @@ def both(
 def streams(result: Compiled) -> bool:
     """Whether the model's only product streams its vectors."""
     (node,) = [n for n in result.graph.nodes if n.op in ("Gemm", "MatMul")]
-    return streamed.streams(node, result.graph)
+    return isinstance(node.plan, Streamed)
 
 
 def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, wanted: np.ndarray) -> bool:
@@ -267,16 +268,16 @@ def test_columns_on_groups_and_rows_on_the_l2bs_of_a_group() -> None:
     rng = np.random.default_rng(8)
     a, b = rng.standard_normal((300, 64)), rng.standard_normal((64, 700))
     a, b = a.astype(np.float32), b.astype(np.float32)
-    splits = choose._splits
+    plans = choose._streamed_plans
 
     def outer(*given: Any) -> Any:
-        for split in splits(*given):
-            l2bs = [digit.stride for digit in split.n if digit.level is Level.L2B]
+        for plan in plans(*given):
+            l2bs = [digit.stride for digit in plan.columns if digit.level is Level.L2B]
             if min(l2bs, default=0) > 1:
-                yield split
+                yield plan
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "_splits", outer)
+        patch.setattr(choose, "_streamed_plans", outer)
         found, other, _ = both(gemm((300, 700, 64), (0, 0), None, b), {"a": a}, "mncore2")
     assert np.array_equal(found, other)
     assert close(found, a, b, a.astype(np.float64) @ b)
@@ -313,4 +314,4 @@ def test_products_do_not_stream_without_room_for_two_collections() -> None:
         assert "no room" in why
         graph = compiled(model, float_dtype="mixed")[0].graph
         products = [one for one in graph.nodes if one.op == "MatMul"]
-        assert not any(streamed.streams(one, graph) for one in products)
+        assert all(isinstance(one.plan, Resident) for one in products)

@@ -1,4 +1,4 @@
-"""Other ways to write the code of a node: the same bits, and simulation finds the fastest."""
+"""Other orders of the code of a node: the same bits, and simulation finds the fastest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from compiling import compiled, run
 from onnx import TensorProto, helper
 
 from pycompiler.graph.graph import MNNode
-from pycompiler.layers import gather
-from pycompiler.layers.base import way_of
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
 
@@ -46,72 +44,67 @@ PRODUCT_OF_TAILS = node_model("MatMul", {"x": (40, 72), "w": (72, 200)}, (40, 20
 # So many rows that the registers have no room for their vectors.
 PRODUCT_OF_ROWS = node_model("MatMul", {"x": (2048, 64), "w": (64, 32)}, (2048, 32))
 PRODUCT_OF_LONG_TAILS = node_model("MatMul", {"x": (2100, 72), "w": (72, 40)}, (2100, 40))
-GATHER = node_model("Gather", {"t": (7, 8), "i": (300,)}, (300, 8))
 
 
 @pytest.mark.parametrize(
-    ("made", "module", "way"),
+    ("made", "order"),
     [
-        (PRODUCT, resident, resident.COLUMNS),
-        (PRODUCT_OF_ROWS, resident, resident.ONE_BANK),
-        (PRODUCT_OF_TAILS, resident, resident.COLUMNS),
-        (PRODUCT_OF_LONG_TAILS, resident, resident.ONE_BANK),
-        (GATHER, gather, gather.ONE),
+        (PRODUCT, resident.COLUMNS),
+        (PRODUCT_OF_ROWS, resident.ONE_BANK),
+        (PRODUCT_OF_TAILS, resident.COLUMNS),
+        (PRODUCT_OF_LONG_TAILS, resident.ONE_BANK),
     ],
 )
-def test_every_way_gives_the_same_bits(
-    made: tuple[onnx.ModelProto, Inputs], module: Any, way: str, monkeypatch: pytest.MonkeyPatch
+def test_every_order_gives_the_same_bits(
+    made: tuple[onnx.ModelProto, Inputs], order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, inputs = made
     result, _ = compiled(model, float_dtype="mixed")
     wanted = run(result, inputs)["y"]
-    monkeypatch.setattr(module, "way_of", lambda node: way)
+    monkeypatch.setattr(MNNode, "order", order)
     other, _ = compiled(model, float_dtype="mixed")
     assert other.vsm != result.vsm
     assert np.array_equal(run(other, inputs)["y"], wanted)
 
 
-@pytest.mark.parametrize("made", [PRODUCT, GATHER])
-def test_ways_are_simulated_and_the_own_one_stays_if_none_is_better(
-    made: tuple[onnx.ModelProto, Inputs],
-) -> None:
-    model, _ = made
+def test_orders_are_simulated_and_the_own_one_stays_if_none_is_better() -> None:
+    model, _ = PRODUCT
     plain, _ = compiled(model, float_dtype="mixed")
     result, report = compiled(model, float_dtype="mixed", simulation_mode="best")
     found = json.loads(result.files["simulation_result.json"])
-    (node,) = (node for node in result.graph.nodes if node.op in ("MatMul", "Gather"))
+    (node,) = (node for node in result.graph.nodes if node.op == "MatMul")
     settings = found["nodes"][node.name]
     own = found["outcomes"][next(iter(settings.values()))]
     others = [found["outcomes"][key] for text, key in settings.items() if " by " in text]
     assert others
     assert all(own["cycles"] <= one["cycles"] for one in others)
     assert result.vsm == plain.vsm
-    assert not any("ways" in row for row in report["passes"])
+    assert not any("orders" in row for row in report["passes"])
 
 
-def test_the_code_uses_a_better_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The layer's own way is made the slow one."""
-    model, inputs = GATHER
+def test_the_code_uses_a_better_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schedule's own order is made the slow one."""
+    model, inputs = PRODUCT
     plain, before = compiled(model)
-    layer = LAYERS["Gather"]
+    layer, emit = LAYERS["MatMul"], resident.emit
 
-    def turned(node: MNNode) -> str:
-        return "" if way_of(node) == "fast" else gather.ONE
+    def turned(node: MNNode, *given: Any) -> Any:
+        return emit(node.in_order("" if node.order == "fast" else resident.COLUMNS), *given)
 
-    monkeypatch.setattr(gather, "way_of", turned)
-    monkeypatch.setattr(type(layer), "ways", lambda *_: ("fast",))
+    monkeypatch.setattr(resident, "emit", turned)
+    monkeypatch.setattr(type(layer), "orders", lambda *_: ("fast",))
     _, slow = compiled(model)
     result, report = compiled(model, simulation_mode="best")
     assert report["cycles"] == before["cycles"] < slow["cycles"]
     assert np.array_equal(run(result, inputs)["y"], run(plain, inputs)["y"])
-    (facts,) = (row["ways"] for row in report["passes"] if "ways" in row)
+    (facts,) = (row["orders"] for row in report["passes"] if "orders" in row)
     assert facts == {
         "nodes": 1,
         "cycles": before["cycles"],
-        "cycles_of_own_ways": slow["cycles"],
+        "cycles_of_own_orders": slow["cycles"],
     }
-    (node,) = (node for node in result.graph.nodes if node.op == "Gather")
-    assert way_of(node) == "fast"
+    (node,) = (node for node in result.graph.nodes if node.op == "MatMul")
+    assert node.order == "fast"
     assert any(
         "by fast" in text
         for text in json.loads(result.files["simulation_result.json"])["nodes"][node.name]
