@@ -157,7 +157,7 @@ TABLE: dict[str, Kind] = {
         PlanError,
         "the override of `{value}` cannot be followed: {reason}",
         "use names and layouts that the file layout.layout.txt of a compile shows; the keys are "
-        "layout, gene, location, dtype, precision, time_slice, keep and address",
+        "layout, plan, gene, location, dtype, precision, time_slice, keep and address",
         {"value": "x", "reason": "there is no such value"},
     ),
     "P0310": Kind(

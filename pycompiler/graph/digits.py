@@ -8,7 +8,7 @@ they do not (3 x 2 against 2 x 3), the range stays one segment with several part
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -252,15 +252,20 @@ def make_layout(
             subs.append(SubAxis(part.size, part.level, part.stride))
             weight *= part.size
         axes.append(tuple(reversed(subs)))
-    entries: list[Broadcast] = []
+    return Layout(tuple(axes), tuple(copy_entries(copies, ranges)))
+
+
+def copy_entries(
+    copies: Mapping[Level, Collection[PrimeDigit]], ranges: Mapping[Level, int]
+) -> Iterator[Broadcast]:
+    """Yield the entries of ``B@`` for copies on these digits of levels, inner levels first."""
     for level in (Level.W, *reversed(UNIT_LEVELS)):
-        digits = sorted(copies.get(level, frozenset()))
-        if len(digits) == len(primes(ranges[level])) and digits:
-            entries.append(Broadcast(level))
+        digits = sorted(copies.get(level, ()))
+        if digits and len(digits) == len(primes(ranges[level])):
+            yield Broadcast(level)
             continue
         for run in merged(SubAxis(d.size, level, d.stride) for d in digits):
-            entries.append(Broadcast(level, run.size, run.stride))
-    return Layout(tuple(axes), tuple(entries))
+            yield Broadcast(level, run.size, run.stride)
 
 
 def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
@@ -279,3 +284,15 @@ def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
 def all_ranges(level_range: Mapping[str, int], dtype: MNDtype) -> dict[Level, int]:
     """Return the number of coordinates of each unit level, and of level W for ``dtype``."""
     return {Level(n): c for n, c in level_range.items()} | {Level.W: dtype.words_per_long}
+
+
+@lru_cache(maxsize=64)
+def machine_digits(target: Target, words: int) -> tuple[SubAxis, ...]:
+    """Return all digits of the machine in the order of use: words, PEs, MABs, L1Bs, L2Bs."""
+    counts = [(Level.W, words)]
+    counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
+    return tuple(
+        SubAxis(digit.size, level, digit.stride)
+        for level, count in counts
+        for digit in primes(count)
+    )

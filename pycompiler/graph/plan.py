@@ -53,6 +53,13 @@ class Streamed(Plan):
 
 
 @dataclass(frozen=True)
+class OnePass(Plan):
+    """A pass of a layout switch, which changes the digits of one level."""
+
+    level: Level
+
+
+@dataclass(frozen=True)
 class WholeSums(Plan):
     """A weight gradient of which all units get all sums."""
 
@@ -79,7 +86,7 @@ class SharedSums(Plan):
 
 #: The schedules by name.
 SCHEDULES: Mapping[str, type[Plan]] = {
-    one.__name__: one for one in (Resident, Streamed, WholeSums, PartSums, SharedSums)
+    one.__name__: one for one in (Resident, Streamed, OnePass, WholeSums, PartSums, SharedSums)
 }
 
 
@@ -105,6 +112,11 @@ def plans_of(layouts: Mapping[str, Layout]) -> Plans:
     return layouts.plans if isinstance(layouts, Laid) else {}
 
 
+def follows(layouts: Mapping[str, Layout], name: str, plan: Plan | None) -> bool:
+    """Whether layouts go with the plan that node ``name`` must have; None is any."""
+    return plan is None or plans_of(layouts).get(name) == plan
+
+
 def parse_plan(facts: Any) -> Plan:
     """Return the plan of a text form. ValueError, with the reason, if there is no such plan."""
     try:
@@ -121,7 +133,7 @@ def parse_plan(facts: Any) -> Plan:
 
 def _shown(number: object) -> object:
     if not isinstance(number, tuple):
-        return number
+        return number.value if isinstance(number, Level) else number
     if all(isinstance(one, SubAxis) for one in number):
         return f"({', '.join(map(str, number))})"
     return [one.value for one in number]
@@ -130,8 +142,9 @@ def _shown(number: object) -> object:
 def _read(number: Any) -> Any:
     if isinstance(number, list):
         return tuple(map(Level, number))
-    digits = isinstance(number, str) and number.startswith("(")
-    return parse_layout(f"({number})").axes[0] if digits else number
+    if isinstance(number, str) and number.startswith("("):
+        return parse_layout(f"({number})").axes[0]
+    return Level(number) if number in {level.value for level in Level} else number
 
 
 def _kind(number: object) -> str:

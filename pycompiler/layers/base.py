@@ -6,11 +6,12 @@ The helpers at the end compare layouts and compute addresses for all layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level, SubAxis
@@ -239,18 +240,30 @@ class OtherLm(Layer):
         return Placement((Location.LM0,), (Location.LM1,))
 
 
-def banks_of(
-    node: MNNode, inputs: Sequence[Location], outputs: Sequence[Location]
-) -> dict[str, Location]:
+def banks_of(node: MNNode, place: Placement) -> dict[str, Location]:
     """Map the distinct inputs of a node and its outputs to their banks."""
     names = distinct([name for name in node.inputs if name])
-    return dict(zip((*names, *node.outputs), (*inputs, *outputs), strict=False))
+    return dict(zip((*names, *node.outputs), (*place.inputs, *place.outputs), strict=False))
 
 
 def layout_of(value: MNValue) -> Layout:
     """Return the layout of a planned value."""
     assert value.layout is not None, f"`{value.name}` has no layout"
     return value.layout
+
+
+def outside_lm(names: Iterable[str], graph: MNGraph) -> Iterator[str]:
+    """Yield a refusal if one of the values is not in LM."""
+    if any(graph.values[n].location not in (Location.LM0, Location.LM1) for n in names if n):
+        yield "an operand that is not in LM"
+
+
+def other_layouts(wanted: Mapping[str, Layout], graph: MNGraph, target: Target) -> Iterator[str]:
+    """Yield a refusal for each value whose elements do not lie as in its wanted layout."""
+    for value, layout in ((graph.values[name], layout) for name, layout in wanted.items()):
+        own = layout_of(value)
+        if not agrees(own, layout, value.shape, value.dtype, target):
+            yield f"`{value.name}` in layout {own}, only in {layout}"
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:

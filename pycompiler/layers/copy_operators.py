@@ -16,7 +16,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level
 from ..machine import WORDS_PER_LONG, IntArray, Target
-from .base import Cut, Layer, Placement, layout_of
+from .base import Cut, Layer, Placement, layout_of, outside_lm
 from .copied_digits import below, filled, levels, on_units, shared_out
 from .copied_elements import Picked, Selection, concat, expand, pad, pick_slice, split
 from .data_movement import Moving
@@ -186,10 +186,7 @@ class Copy(Moving):
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield changed axes with unit digits outside of blocks, and axes that do not agree."""
-        banks = (Location.LM0, Location.LM1)
-        values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
-        if any(value.location not in banks for value in values):
-            yield "an operand that is not in LM"
+        yield from outside_lm((*node.inputs, *node.outputs), graph)
         read = {graph.values[name].location for name in node.inputs}
         if any(graph.values[name].location in read for name in node.outputs):
             yield "an input and an output in one LM"

@@ -13,14 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Broadcast, Layout, Level, SubAxis
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, DEPTHWISE
 from ..tolerance import SUM
-from .base import Cut, Placement, distinct, layout_of
+from .base import Cut, Placement, distinct, layout_of, other_layouts, outside_lm
 from .copied_elements import Picked, Selection
 from .depthwise_code import CHANNELS, Work, emit, tapped_axes
 from .fragment import Fragment
@@ -70,13 +69,9 @@ class Depthwise(SpreadCopy):
         """Yield axes with taps on units, and weights that do not lie beside their pixels."""
         yield from super().refusals(_pixels(node), graph, target)
         result = layout_of(graph.values[node.outputs[0]])
-        for name, wanted in _weights_beside(node, graph, result).items():
-            value = graph.values[name]
-            if value.location not in (Location.LM0, Location.LM1):
-                yield "an operand that is not in LM"
-            own = layout_of(value)
-            if not agrees(own, wanted, value.shape, value.dtype, target):
-                yield f"`{name}` in layout {own}, only in {wanted}"
+        beside = _weights_beside(node, graph, result)
+        yield from outside_lm(beside, graph)
+        yield from other_layouts(beside, graph, target)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count the steps."""

@@ -10,7 +10,16 @@ import numpy as np
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
 from ..machine import IntArray, Target
-from .base import Frame, Layer, Placement, distinct, layout_of, misfits, operand_addresses
+from .base import (
+    Frame,
+    Layer,
+    Placement,
+    distinct,
+    layout_of,
+    misfits,
+    operand_addresses,
+    outside_lm,
+)
 from .fragment import Fragment, PeOperand
 from .functions.elementwise_function import Call, Function
 from .functions.fused import FUSED
@@ -75,9 +84,7 @@ class Elementwise(Layer):
         wrong = self.function.mismatch([v.dtype for v in values[:-1]], values[-1].dtype)
         if wrong is not None:
             yield wrong
-        banks = (Location.LM0, Location.LM1)
-        if any(value.location not in banks for value in values):
-            yield "an operand that is not in LM"
+        yield from outside_lm((*node.inputs, *node.outputs), graph)
         whole = layout_of(graph.values[node.outputs[0]])
         for name, axes in self.frame(node, graph).values:
             problem = misfits(whole, layout_of(graph.values[name]), axes, target)

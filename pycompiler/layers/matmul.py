@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
@@ -33,7 +32,7 @@ from ..graph.plan import Resident, Streamed
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
-from .base import Cut, Layer, Placement, UntiedAxes, layout_of
+from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
 from .fragment import Fragment
 from .products import resident, streamed, streamed_code
 from .products.choose import candidate_layouts, choose_layouts
@@ -126,20 +125,17 @@ class Product(UntiedAxes):
 
     def orders(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
         """Return the other orders in which a resident product may work."""
-        streams = isinstance(node.plan, Streamed)
-        return () if streams else resident.orders(node, graph, target)
+        return () if isinstance(node.plan, Streamed) else resident.orders(node, graph, target)
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""
-        values = [graph.values[name] for name in (*node.inputs, node.outputs[0]) if name]
-        if any(value.location not in (Location.LM0, Location.LM1) for value in values):
-            yield "an operand that is not in LM"
+        yield from outside_lm((*node.inputs, node.outputs[0]), graph)
         if isinstance(node.plan, Streamed):
             if not streamed.suits(node, graph, target):
                 # The last slice of a contracted axis may be too short for the others' layouts.
                 yield "terms that do not fill the blocks of a streamed product"
                 return
-            if not streamed.possible(node, graph, node.plan, target):
+            if not streamed.possible(node, node.plan, target):
                 yield "vectors of a streamed product that have no room in L1BM or L2BM"
                 return
             wanted = streamed.layouts(node, graph, node.plan, target)
@@ -148,11 +144,7 @@ class Product(UntiedAxes):
         else:
             yield "the contracted axis on some L1Bs, or terms that do not fill all of them"
             return
-        for name, layout in wanted.items():
-            value = graph.values[name]
-            own = layout_of(value)
-            if not agrees(own, layout, value.shape, value.dtype, target):
-                yield f"`{name}` in layout {own}, only in {layout}"
+        yield from other_layouts(wanted, graph, target)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""

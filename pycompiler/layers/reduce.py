@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from ..graph.digits import PrimeDigit
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode, MNValue
+from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, PRODUCT, SUM
-from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits
+from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits, outside_lm
 from .fragment import (
     Forward,
     Fragment,
@@ -113,9 +113,7 @@ class Reduce(OtherLm):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not agree."""
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
-        banks = (Location.LM0, Location.LM1)
-        if source.location not in banks or result.location not in banks:
-            yield "an operand that is not in LM"
+        yield from outside_lm((source.name, result.name), graph)
         whole = layout_of(source)
         if no_bits(source, self.reduced(node, graph)):
             yield f"padding of `{source.name}` on units whose distance is no power of two"

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
 
-from ..graph.digits import merged, primes
+from ..graph.digits import PrimeDigit, all_ranges, copy_entries, machine_digits, merged, primes
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+from ..graph.layout import Layout, Level, SubAxis
 from ..layers.base import Frame
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
@@ -58,18 +57,6 @@ class Region:
     classes: list[AxisClass] = field(default_factory=list)
     nodes: list[MNNode] = field(default_factory=list)
     values: dict[str, None] = field(default_factory=dict)
-
-
-@lru_cache(maxsize=64)
-def machine_digits(target: Target, words: int) -> tuple[SubAxis, ...]:
-    """Return all digits of the machine in the order of use: words, PEs, MABs, L1Bs, L2Bs."""
-    counts = [(Level.W, words)]
-    counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
-    return tuple(
-        SubAxis(digit.size, level, digit.stride)
-        for level, count in counts
-        for digit in primes(count)
-    )
 
 
 class Classes:
@@ -301,15 +288,12 @@ class Classes:
                     used.add(digit)
                     subs.append(digit)
             axes[axis] = tuple(reversed(merged(subs)))
-        copies: list[Broadcast] = []
-        for level in (Level.W, *reversed(UNIT_LEVELS)):
-            digits = [d for d in machine_digits(self.target, words) if d.level is level]
-            free = [d for d in digits if d not in used]
-            if free and len(free) == len(digits):
-                copies.append(Broadcast(level))
-            else:
-                copies += [Broadcast(run.level, run.size, run.stride) for run in merged(free)]
-        return Layout(tuple(axes), tuple(copies))
+        free: dict[Level, list[PrimeDigit]] = {}
+        for digit in machine_digits(self.target, words):
+            if digit not in used:
+                free.setdefault(digit.level, []).append(PrimeDigit(digit.stride, digit.size))
+        ranges = all_ranges(self.target.level_range, value.dtype)
+        return Layout(tuple(axes), tuple(copy_entries(free, ranges)))
 
 
 def _has_addresses(one: AxisClass) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import error
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout
-from ..graph.plan import Laid, plans_of
+from ..graph.plan import Laid, follows, plans_of
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
@@ -78,13 +79,28 @@ class FirstArrival:
                 self._lay_region(self.region[origin])
             if origin in self.layouts:
                 hints[name] = self.layouts[origin]
-        found = LAYERS[node.op].layouts(node, self.graph, self.target, hints)
-        self.layouts.plans |= plans_of(found) if node.plan is None else {node.name: node.plan}
+        found = self._named(node, hints)
+        self.layouts.plans[node.name] = node.plan or plans_of(found).get(node.name)
         for name, layout in found.items():
             if name not in self.wanted:
                 self.layouts[name] = layout
             # If the value in front of the switch has no layout yet, it gets the wanted one.
             self.layouts.setdefault(sources.get(name, name), layout)
+
+    def _named(self, node: MNNode, hints: Mapping[str, Layout]) -> Mapping[str, Layout]:
+        """Return the layouts that a layer names, for the plan that the node must have.
+
+        P0306 if there are none.
+        """
+        layer, given = LAYERS[node.op], (node, self.graph, self.target)
+        if node.plan is None or node.outputs[0] in self.wanted:
+            return layer.layouts(*given, hints)
+        for found in layer.candidates(*given, hints):
+            for one in (found, *layer.variants(*given, found)):
+                if follows(one, node.name, node.plan):
+                    return one
+        value, _, _ = node.outputs[0].rpartition(".own")
+        raise error("P0306", value=value, reason=f"no layouts go with its plan {node.plan}")
 
     def _arrive(self, node: MNNode) -> None:
         source, result = node.inputs[0], node.outputs[0]

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import GraphError, PycompilerError, error
-from ..graph.digits import PrimeDigit, copied_digits, merged, parts
+from ..graph.digits import PrimeDigit, copied_digits, copy_entries, parts
 from ..graph.graph import MNGraph, MNNode, MNValue
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
-from ..graph.plan import Laid, plans_of
+from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.plan import Laid, follows, plans_of
 from ..graph.verify import layout_ranges
 from ..layers.matmul import PRODUCTS
 from ..layers.operators import LAYERS
@@ -121,7 +121,7 @@ def _whole(
         if is_anchored(node)
         else _region(node, given, graph, target, classes)
     )
-    for way in ways:
+    for way in (one for one in ways if follows(one, node.name, node.plan)):
         way = Laid({**way, **given}, plans_of(way))
         cost = costs.node(node, way)
         if cost < TOO_LARGE and (best is None or cost < best[0]):
@@ -177,12 +177,10 @@ def _copies(layout: Layout, target: Target) -> set[tuple[Level, PrimeDigit]]:
 
 def _without(layout: Layout, lacking: set[tuple[Level, PrimeDigit]], target: Target) -> Layout:
     """Return ``layout`` without copies on the digits ``lacking``."""
-    entries = [entry for entry in layout.broadcast if entry.level is Level.W]
-    for level in reversed(UNIT_LEVELS):
-        digits = sorted(d for lv, d in _copies(layout, target) - lacking if lv is level)
-        runs = merged(SubAxis(d.size, level, d.stride) for d in digits)
-        entries += [Broadcast(level, run.size, run.stride) for run in runs]
-    return Layout(layout.axes, tuple(entries))
+    words = (entry for entry in layout.broadcast if entry.level is Level.W)
+    kept = _copies(layout, target) - lacking
+    copies = {level: [digit for lv, digit in kept if lv is level] for level in UNIT_LEVELS}
+    return Layout(layout.axes, (*words, *copy_entries(copies, layout_ranges(target))))
 
 
 def _refused(node: MNNode, spec: LayoutSpec, reason: object) -> PycompilerError:

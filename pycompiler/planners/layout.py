@@ -19,7 +19,7 @@ from .lpz.families import FAMILIES
 from .lpz.genes import genes
 from .lpz.known import Known
 from .lpz.planner import Estimate, LayoutPlannerZ
-from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts, without_genes
+from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts, wanted_plans, without_genes
 from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
 
 
@@ -144,6 +144,7 @@ def plan_layouts(
         others = without_genes(overrides or {})
         first = plan_layouts(graph, target, others, planner, specs, known=known)
         wanted |= _operands(first.resolved(target), given)
+    graph = _with_plans(graph, wanted_plans(graph, overrides or {}))
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}
     facts.unused = [spec.place for spec in specs if spec.place not in used]

@@ -8,6 +8,7 @@ The option maps the name of a value to decisions:
 * ``dtype``: ``Half`` or ``Float``, the dtype in which the product that makes the value computes.
 * ``precision``: the same decision, with a name of the option ``gemm_precision``.
 * ``time_slice``: ``axis:count``, the number of slices of an axis; several are joined by commas.
+* ``plan``: the plan of the node that makes the value, as the dumps show it.
 * ``gene``: ``product,A`` or ``product,BT``; the value gets the layout of that operand.
 * ``keep``: ``LM`` keeps the value in LM until its last reader, ``DRAM`` moves it to DRAM after
   every node.
@@ -17,6 +18,7 @@ The option maps the name of a value to decisions:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 
@@ -25,12 +27,13 @@ from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level
 from ..graph.layout_text import parse_layout
+from ..graph.plan import Plan, parse_plan
 from ..layers.matmul import PRODUCTS
+from ..layers.operators import LAYERS
 from ..layers.products.roles import PRECISIONS
 
 Overrides = Mapping[str, Mapping[str, str]]
 
-_LOCATIONS = (Location.DRAM, Location.LM0, Location.LM1)
 #: Names of the operands of a product in genes.
 ROLES = ("A", "BT")
 #: The precision of a product by the value of the decision ``dtype``.
@@ -48,32 +51,18 @@ def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
         for key, text in facts.items():
             if key == "layout":
                 _time_of(name, parse_layout(text))
-            elif key == "time_slice":
-                if _CUTS.fullmatch(text) is None:
-                    raise error("P0306", value=name, reason=f"`{text}` is not axis:count")
             elif key == "gene":
                 _check_gene(graph, name, text)
                 if "layout" in facts:
                     raise error("P0306", value=name, reason="a gene says the layout, too")
-            elif key == "keep":
-                if text not in ("LM", "DRAM"):
-                    raise error("P0306", value=name, reason=f"it can be kept in LM or DRAM: {text}")
-            elif key == "address":
-                if _ADDRESSES.fullmatch(text) is None:
-                    raise error("P0306", value=name, reason=f"`{text}` is not LM0:number")
-            elif key == "location":
-                if text not in [place.value for place in _LOCATIONS]:
-                    raise error("P0306", value=name, reason=f"no location {text}")
-            elif key == "dtype":
-                if text not in [dtype.value for dtype in PRECISION_OF]:
-                    raise error("P0306", value=name, reason=f"no product computes in {text}")
-                _product(name, maker, graph)
-            elif key == "precision":
-                if text not in PRECISIONS:
-                    raise error("P0306", value=name, reason=f"no product has precision {text}")
-                _product(name, maker, graph)
-            else:
+            elif key == "plan":
+                wanted_plans(graph, {name: facts})
+            elif key not in _FORMS:
                 raise error("P0306", value=name, reason=f"no planner decides `{key}`")
+            elif re.fullmatch(_FORMS[key][0], text) is None:
+                raise error("P0306", value=name, reason=_FORMS[key][1].format(text))
+            elif key in ("dtype", "precision"):
+                _product(name, maker, graph)
 
 
 def _product(name: str, maker: MNNode | None, graph: MNGraph) -> None:
@@ -96,8 +85,21 @@ def _check_gene(graph: MNGraph, name: str, text: str) -> None:
         raise error("P0306", value=name, reason=reason)
 
 
-_ADDRESSES = re.compile(r"\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*(,\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*)*")
-_CUTS = re.compile(r"\s*\d+\s*:\s*[1-9]\d*\s*(,\s*\d+\s*:\s*[1-9]\d*\s*)*")
+#: The form of each other decision, and why a text of another form is refused.
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "time_slice": (
+        r"\s*\d+\s*:\s*[1-9]\d*\s*(,\s*\d+\s*:\s*[1-9]\d*\s*)*",
+        "`{}` is not axis:count",
+    ),
+    "keep": ("LM|DRAM", "it can be kept in LM or DRAM: {}"),
+    "address": (
+        r"\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*(,\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*)*",
+        "`{}` is not LM0:number",
+    ),
+    "location": ("DRAM|LM0|LM1", "no location {}"),
+    "dtype": ("|".join(one.value for one in PRECISION_OF), "no product computes in {}"),
+    "precision": ("|".join(PRECISIONS), "no product has precision {}"),
+}
 
 
 def _time_of(name: str, layout: Layout) -> dict[int, int]:
@@ -157,6 +159,25 @@ def untimed(overrides: Overrides) -> Overrides:
 def wanted_layouts(overrides: Overrides) -> dict[str, Layout]:
     """Return the layouts that overrides give, by value."""
     return {n: parse_layout(facts["layout"]) for n, facts in overrides.items() if "layout" in facts}
+
+
+def wanted_plans(graph: MNGraph, overrides: Overrides) -> dict[str, Plan]:
+    """Return the plans that overrides give, by the node that makes the value.
+
+    P0306 for a text that is no plan, or for a node on the device that cannot have the schedule.
+    """
+    made = {out: node for node in graph.device_nodes() for out in node.outputs}
+    found: dict[str, Plan] = {}
+    for name in (name for name, facts in overrides.items() if "plan" in facts):
+        schedules = getattr(LAYERS.get(made[name].op), "schedules", ()) if name in made else ()
+        try:
+            plan = parse_plan(json.loads(overrides[name]["plan"]))
+        except (RecursionError, ValueError) as problem:
+            raise error("P0306", value=name, reason=str(problem)) from None
+        if not isinstance(plan, schedules):
+            raise error("P0306", value=name, reason=f"its node cannot have the plan {plan}")
+        found[made[name].name] = plan
+    return found
 
 
 def wanted_locations(overrides: Overrides) -> dict[str, Location]:

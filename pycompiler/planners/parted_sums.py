@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ..graph.digits import all_ranges, copied_digits, primes
+from ..graph.digits import all_ranges, copied_digits, copy_entries, primes
 from ..graph.graph import MNGraph, MNNode, MNValue, TensorType
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, SubAxis
+from ..graph.layout import UNIT_LEVELS, Layout, SubAxis
 from ..graph.plan import PartSums
 from ..layers.recut.plain import plain_layout
 from ..layers.weight_gradient.joining import JOIN, dram_words
@@ -74,17 +74,9 @@ def _in_dram(name: str, words: int, like: MNValue, target: Target) -> MNValue:
 def _parted(partial: Layout, over: list[SubAxis], value: MNValue, target: Target) -> Layout:
     """Return the layout of all parts: the first axis lies on the units that hold them."""
     ranges = all_ranges(target.level_range, value.dtype)
-    parts = Layout((tuple(over),))
-    copies = [
-        Broadcast(level, digit.size, digit.stride)
+    digits = {(sub.level, (sub.stride * at, n)) for sub in over for at, n in primes(sub.size)}
+    copies = {
+        level: [one for one in copied_digits(partial, level, ranges) if (level, one) not in digits]
         for level in UNIT_LEVELS
-        for digit in sorted(
-            copied_digits(partial, level, ranges)
-            - {
-                (sub.stride * stride, size)
-                for sub in parts.on(level)
-                for stride, size in primes(sub.size)
-            }
-        )
-    ]
-    return Layout((tuple(over), *partial.axes), tuple(copies))
+    }
+    return Layout((tuple(over), *partial.axes), tuple(copy_entries(copies, ranges)))

@@ -17,11 +17,12 @@ from ..errors import GraphError, NoSwitchError, error
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
+from ..graph.plan import OnePass
 from ..graph.verify import layout_ranges
 from ..layers.base import Frame, layout_of
 from ..layers.half_conversions import NARROW, WIDEN
 from ..layers.operators import LAYERS
-from ..layers.switch.layer import LEVEL, SWITCH
+from ..layers.switch.layer import SWITCH
 from ..layers.switch.pass_moves import LayoutChange
 from ..machine import Target
 from ..pfvm.names import fresh
@@ -263,7 +264,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     taken = {node.name for node in graph.nodes}
     rigid = rigid_values(graph)
     for node in graph.nodes:
-        if node.op != SWITCH or dict(node.attributes).get(LEVEL):
+        if node.op != SWITCH or node.plan is not None:
             nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
             continue
         source = alias.get(node.inputs[0], node.inputs[0])
@@ -301,7 +302,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                     name=called,
                     inputs=(before,),
                     outputs=(name,),
-                    attributes=((LEVEL, step.level.value),),
+                    plan=OnePass(step.level),
                 )
             )
             if name not in named and name not in for_host:

@@ -94,7 +94,7 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
 
 def placed(node: MNNode, graph: MNGraph, setting: Setting) -> MNGraph:
     """Return the graph with the node's values in the memories of the setting."""
-    banks = banks_of(node, setting.inputs, setting.outputs)
+    banks = banks_of(node, Placement(setting.inputs, setting.outputs))
     changed = {name: replace(graph.values[name], location=bank) for name, bank in banks.items()}
     return graph.with_values(changed)
 

@@ -12,7 +12,7 @@ from ..emit.concat import concatenate
 from ..emit.fragment_cache import Fragments, renamed
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..layers.base import banks_of, layout_of
+from ..layers.base import Placement, banks_of, layout_of
 from ..layers.dram_transfer_plan import dram_words
 from ..layers.fragment import Fragment
 from ..layers.local_copy import COPY
@@ -46,7 +46,7 @@ class Task:
 def task_of(node: MNNode, graph: MNGraph, setting: Setting, machine: str, digest: str) -> Task:
     """Return the task for a node of a graph with layouts. Equal nodes have equal tasks."""
     alone, values, _ = renamed(replace(node, inplace=None), graph)
-    banks = banks_of(alone, setting.inputs, setting.outputs)
+    banks = banks_of(alone, Placement(setting.inputs, setting.outputs))
     own = tuple(replace(value, location=banks[name]) for name, value in values.items())
     alone = replace(alone, inplace=setting.inplace).in_order(setting.order)
     return Task(alone, own, setting, machine, digest)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from ...graph.digits import agrees, primes
+from ...graph.digits import agrees, machine_digits, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layout, Level, SubAxis
+from ...graph.layout import Layout, Level
 from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
@@ -70,7 +70,7 @@ def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[tuple[St
     if not streamed.suits(node, graph, target):
         return
     for plan in _streamed_plans(node, graph, target):
-        if streamed.possible(node, graph, plan, target):
+        if streamed.possible(node, plan, target):
             layouts = streamed.layouts(node, graph, plan, target)
             if _room(node, layouts, target):
                 yield plan, Laid(layouts, {node.name: plan})
@@ -218,7 +218,7 @@ def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[St
     sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
     along = max(sizes, key=lambda axis: sizes[axis])
     mabs, l1bs, l2bs = (
-        [SubAxis(d.size, level, d.stride) for d in primes(target.level_range[level.value])]
+        [one for one in machine_digits(target, 1) if one.level is level]
         for level in (Level.MAB, Level.L1B, Level.L2B)
     )
     only = sum(any(name == PRECISION for name, _ in one.attributes) for one in graph.nodes) == 1

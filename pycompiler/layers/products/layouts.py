@@ -228,6 +228,11 @@ def _longer(roles: Roles, node: MNNode, graph: MNGraph) -> Roles:
     )
 
 
+def l1bs_of(digits: Sequence[SubAxis]) -> int:
+    """Return the number of L1Bs that digits are spread over."""
+    return prod(digit.size for digit in digits if digit.level is Level.L1B)
+
+
 def unit_digits(layout: Layout, axis: int | None, *others: Level) -> list[SubAxis]:
     """Return the digits that an axis has on MABs, L1Bs and L2Bs, minor first.
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import cycle, product
-from math import prod
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
@@ -27,7 +26,7 @@ from ..fragment import (
 )
 from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
-from .layouts import wanted_layouts
+from .layouts import l1bs_of, wanted_layouts
 from .overlapped import Tile, may_overlap, one_behind_the_other, tile_lines
 from .pipelined import product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
@@ -83,7 +82,7 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     assert layouts is not None
     a, b, c = (layouts[name] for name in (*node.inputs[:2], node.outputs[0]))
     rows = kind.rows
-    over = _l1bs(a.axes[roles.a[2]])
+    over = l1bs_of(a.axes[roles.a[2]])
 
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
         return (0,) if axis is None else axis_addresses(layout.axes[axis], skip)
@@ -134,11 +133,6 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
         graph.values[node.outputs[0]].dtype is MNDtype.HALF,
         roles.taps,
     )
-
-
-def _l1bs(axis: Sequence[SubAxis]) -> int:
-    """Return the number of L1Bs that an axis is spread over."""
-    return prod(sub.size for sub in axis if sub.level is Level.L1B)
 
 
 def _sums_of(
@@ -215,7 +209,7 @@ def _block_steps(kind: Precision, tiles: int, per_tile: int, vectors: int, targe
 def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
     """Whether L1Bs share the contracted axis."""
     layout = layout_of(graph.values[node.inputs[0]])
-    return _l1bs(layout.axes[roles_of(node, graph).a[2]]) > 1
+    return l1bs_of(layout.axes[roles_of(node, graph).a[2]]) > 1
 
 
 def _most_vectors(kind: Precision, target: Target) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ...graph.digits import Part, parts, primes
+from ...graph.digits import Part, machine_digits, parts, primes
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
@@ -145,11 +145,7 @@ def spread_units(
     rule: SpreadRule,
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
-    free: list[SubAxis] = [
-        SubAxis(digit.size, level, digit.stride)
-        for level in (Level.MAB, Level.L1B, Level.L2B)
-        for digit in primes(target.level_range[level.value])
-    ]
+    free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]
     out = Spread([[] for _ in roles.batch], [], [])
 
     def rest(size: int, digits: list[SubAxis]) -> int:

@@ -20,7 +20,7 @@ from ...graph.layout import Layout, Level, SubAxis
 from ...graph.plan import Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..dram_transfer_plan import RING_SHARE
-from .layouts import inner_digits, lay_out, result_digits
+from .layouts import inner_digits, l1bs_of, lay_out, result_digits
 from .roles import Precision, bias_of, precision_of, roles_of, whole_units
 from .route import Route, route
 from .tiles import tile_steps
@@ -72,15 +72,10 @@ def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]
     return [*batch, (None, roles.a[1], roles.c[1])]
 
 
-def share_of(plan: Streamed) -> int:
-    """Return the number of L1Bs that multiply the same vectors."""
-    return prod(digit.size for digit in plan.columns if digit.level is Level.L1B)
-
-
 def shape_of(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Shape:
     """Return the counts of a product with this plan."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
-    own = target.counts["mab"] * share_of(plan)
+    own = target.counts["mab"] * l1bs_of(plan.columns)
     size = roles.m if plan.along is None else roles.batch[plan.along]
     each = -(-size // (own * prod(digit.size for digit in plan.rows)))
     others = [roles.batch[i] for i in range(len(roles.batch)) if i != plan.along]
@@ -157,21 +152,19 @@ def layouts(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> dic
     return found
 
 
-def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
-    """Return how many rows of every unit the register files can sum at once; 0 if none."""
-    vectors = sum(target.words(file) for file in REGISTER_FILES) // kind.result
-    return vectors // shape.own
+def rows_at_once(own: int, kind: Precision, target: Target) -> int:
+    """Return how many rows of each of ``own`` units the register files can sum at once; or 0."""
+    return sum(target.words(file) for file in REGISTER_FILES) // kind.result // own
 
 
-def possible(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> bool:
+def possible(node: MNNode, plan: Streamed, target: Target) -> bool:
     """Whether register files, L1BM and L2BM have room for a product with this plan."""
-    shape, kind = shape_of(node, graph, plan, target), precision_of(node, target)
-    found = route(share_of(plan), target)
+    own = target.counts["mab"] * l1bs_of(plan.columns)
+    found = route(l1bs_of(plan.columns), target)
     collections, _ = landings(found, target)
-    above = 2 * burst(found, target) * found.above
     # The next vectors land while the MAU works on those that have landed.
-    room = collections > 1 and above <= target.words("l2bm")
-    return room and rows_at_once(shape, kind, target) > 0
+    room = collections > 1 and 2 * burst(found, target) * found.above <= target.words("l2bm")
+    return room and rows_at_once(own, precision_of(node, target), target) > 0
 
 
 def landings(found: Route, target: Target) -> tuple[int, int]:
@@ -194,10 +187,10 @@ def burst(found: Route, target: Target) -> int:
 
 def cost(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> int:
     """Estimate the steps."""
-    shape, share = shape_of(node, graph, plan, target), share_of(plan)
+    shape, share = shape_of(node, graph, plan, target), l1bs_of(plan.columns)
     kind, found = precision_of(node, target), route(share, target)
     fill = tile_steps(kind, graph.values[node.inputs[1]], shape.row, target)
-    most = rows_at_once(shape, kind, target)
+    most = rows_at_once(shape.own, kind, target)
     blocks = -(-shape.rows // most)
     rows = shape.rows // shape.each * shape.limit
     work = shape.sums * (blocks * fill + -(-rows // target.cycles))

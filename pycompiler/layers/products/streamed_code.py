@@ -21,9 +21,10 @@ from ..fragment import (
     alu_step,
     single_step,
 )
+from .layouts import l1bs_of
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import burst, landings, rows_at_once, shape_of, share_of
+from .streamed import burst, landings, rows_at_once, shape_of
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -57,7 +58,7 @@ class _Code:
     def __init__(self, node: MNNode, graph: MNGraph, plan: Streamed, target: Target):
         self.target, self.kind = target, precision_of(node, target)
         self.shape = shape_of(node, graph, plan, target)
-        self.route = route(share_of(plan), target)
+        self.route = route(l1bs_of(plan.columns), target)
         self.one, self.other, self.out = (
             graph.values[name] for name in (*node.inputs[:2], node.outputs[0])
         )
@@ -85,7 +86,7 @@ class _Code:
 
     def _jobs(self) -> Iterator[_Job]:
         shape = self.shape
-        most = rows_at_once(shape, self.kind, self.target)
+        most = rows_at_once(shape.own, self.kind, self.target)
         size = self.burst * self.target.cycles
         passes = product(range(0, shape.rows, most), range(shape.tiles))
         for turn, (first, tile) in enumerate(passes):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
+from ...graph.plan import OnePass
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
@@ -16,17 +17,15 @@ from .pass_moves import LayoutChange, NoPassError, moves
 from .pass_search import pass_steps
 
 SWITCH = "MNCoreLayoutSwitch"
-#: The attribute that names the level whose digits a pass changes.
-LEVEL = "level"
 
 
 class LayoutSwitch(UntiedAxes, OtherLm):
-    """One pass of a layout switch; attribute ``level`` names the level whose digits it changes."""
+    """One pass of a layout switch; a switch without a plan has no passes yet."""
 
     op = SWITCH
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    attributes = frozenset({LEVEL})
     error = MOVE
+    schedules = (OnePass,)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield every axis: the slices of a value can switch one by one."""
@@ -64,7 +63,8 @@ def _change(node: MNNode, graph: MNGraph) -> LayoutChange:
 
 def level_of(node: MNNode) -> Level:
     """Return the level whose digits a switch node changes."""
-    return Level(dict(node.attributes)[LEVEL])
+    assert isinstance(node.plan, OnePass), f"`{node.name}` has no passes"
+    return node.plan.level
 
 
 LAYERS: tuple[Layer, ...] = (LayoutSwitch(),)

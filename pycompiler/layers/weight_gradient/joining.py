@@ -17,14 +17,13 @@ from ...cost.moves import (
     latency_steps,
     pdm_rate,
 )
-from ...graph.digits import agrees
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
 from ...graph.plan import SharedSums
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
-from ..base import Cut, Placement, UntiedAxes, layout_of
+from ..base import Cut, Placement, UntiedAxes, layout_of, other_layouts
 from ..fragment import BlockOperand, Fragment, Line, Move, PeOperand, single_step
 from ..scratch import vector
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
@@ -58,9 +57,11 @@ class Join(UntiedAxes):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if {source.location, result.location} != {Location.LM0, Location.LM1}:
             yield "operands that are not one in LM0 and one in LM1"
-        found, own = _shares_by(node, graph, target), layout_of(result)
-        if found is None or not agrees(own, found.layout, result.shape, result.dtype, target):
-            yield f"`{result.name}` in layout {own}"
+        found = _shares_by(node, graph, target)
+        if found is None:
+            yield f"the plan {node.plan}"
+        else:
+            yield from other_layouts({result.name: found.layout}, graph, target)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""

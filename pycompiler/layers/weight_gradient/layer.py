@@ -12,7 +12,7 @@ from ...graph.plan import PartSums, SharedSums, WholeSums
 from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
 from ...tolerance import SUM
-from ..base import Cut, Placement, UntiedAxes, layout_of
+from ..base import Cut, Placement, UntiedAxes, layout_of, outside_lm
 from ..fragment import Fragment, Line
 from ..products.roles import PRECISION, precision_of
 from ..reduce import Factor, batch_lines, count_lines
@@ -73,9 +73,7 @@ class WeightGradient(UntiedAxes):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not go together."""
         graph = _one_part(node, graph)
-        values = [graph.values[name] for name in (*node.inputs, node.outputs[0])]
-        if any(value.location not in (Location.LM0, Location.LM1) for value in values):
-            yield "an operand that is not in LM"
+        yield from outside_lm((*node.inputs, node.outputs[0]), graph)
         yield from refusals(node, graph, target)
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:

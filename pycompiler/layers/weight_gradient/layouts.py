@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from ...graph.digits import agrees, primes
+from ...graph.digits import machine_digits, primes
 from ...graph.graph import MNGraph, MNNode, TensorType
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...graph.plan import Laid, SharedSums, WholeSums
 from ...machine import Target
-from ..base import layout_of
+from ..base import layout_of, other_layouts
 from ..products.choose import candidate_layouts
 from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
 from ..products.roles import PRECISION, precision_of, roles_of
@@ -140,11 +140,7 @@ def result_layout(node: MNNode, graph: MNGraph, gradient: Layout, target: Target
 def _exact(node: MNNode, graph: MNGraph, target: Target) -> Spread:
     """Return a spread that gives units only to axes that they divide."""
     roles = roles_of(node, graph)
-    free = [
-        SubAxis(digit.size, level, digit.stride)
-        for level in (Level.MAB, Level.L1B, Level.L2B)
-        for digit in primes(target.level_range[level.value])
-    ]
+    free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]
     batch: list[list[SubAxis]] = [[] for _ in roles.batch]
     for index in reversed(range(len(roles.batch))):
         rest = roles.batch[index]
@@ -201,8 +197,4 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
             yield f"the plan {node.plan}"
             return
         wanted[node.outputs[0]] = shares.layout
-    for name, layout in wanted.items():
-        value = graph.values[name]
-        own = layout_of(value)
-        if not agrees(own, layout, value.shape, value.dtype, target):
-            yield f"`{name}` in layout {own}, only in {layout}"
+    yield from other_layouts(wanted, graph, target)

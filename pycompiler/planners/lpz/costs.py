@@ -42,18 +42,18 @@ class Costs:
 
     def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
         """Count the steps of a node; NEVER if its layer refuses the layouts."""
-        node = replace(node, plan=plans_of(layouts).get(node.name, node.plan))
+        plan = plans_of(layouts).get(node.name, node.plan)
         names = list(dict.fromkeys(name for name in (*node.inputs, *node.outputs) if name))
         values = [self.graph.values[name] for name in names]
         key = (
             node.op,
             node.attributes,
-            node.plan,
+            plan,
             tuple(names.index(name) if name else -1 for name in (*node.inputs, *node.outputs)),
             tuple((v.shape, v.dtype, layouts[v.name]) for v in values),
         )
         if key not in self.known.nodes:
-            self.known.nodes[key] = self._node(node, values, layouts)
+            self.known.nodes[key] = self._node(replace(node, plan=plan), values, layouts)
         return self.known.nodes[key]
 
     def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Mapping[str, Layout]) -> int:
@@ -61,7 +61,7 @@ class Costs:
         graph = MNGraph(self.graph.name, self.graph.target, nodes=(node,), values=laid)
         layer = LAYERS[node.op]
         place = layer.place(node, graph)
-        placed = banks_of(node, place.inputs, place.outputs)
+        placed = banks_of(node, place)
         laid = {name: replace(v, location=placed[name]) for name, v in laid.items()}
         graph = replace(graph, values=laid)
         if any(layer.refusals(node, graph, self.target)):

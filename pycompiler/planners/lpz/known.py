@@ -16,6 +16,8 @@ from ...graph.dtypes import MNDtype
 from ...graph.layout import Layout
 from ...graph.plan import Plan
 
+#: Layouts of the operands of a node, and the plan that they go with.
+Offer = tuple[tuple[Layout, ...], Plan | None]
 #: Returns the costs of switches from each source to each result, in rows.
 Ask = Callable[[Sequence[Layout], Sequence[Layout]], Sequence[Sequence[int]]]
 
@@ -74,6 +76,4 @@ class Known:
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)
     guesses: dict[tuple[tuple[int, ...], MNDtype], Guesses] = field(default_factory=dict)
-    candidates: dict[object, list[tuple[tuple[Layout, ...], Plan | None]]] = field(
-        default_factory=dict
-    )
+    candidates: dict[object, list[Offer]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
-from ...graph.plan import Laid, Plan, plans_of
+from ...graph.plan import Laid, Plan, follows, plans_of
 from ...layers.operators import LAYERS
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
@@ -43,7 +43,12 @@ class Variable:
     known: set[object] = field(default_factory=set)
 
     def add(self, candidate: Candidate, room: int = POOL) -> bool:
-        """Add a new candidate if the pool has fewer than ``room``; whether the pool has it now."""
+        """Add a new candidate if the pool has fewer than ``room``; whether the pool has it now.
+
+        Candidates with another plan than the node must have are not added.
+        """
+        if self.nodes and not follows(candidate, self.nodes[0].name, self.nodes[0].plan):
+            return False
         key = self._key(candidate)
         if key in self.known:
             return True
@@ -235,5 +240,4 @@ class Pools:
                 (tuple(one[name] for name in names), plans_of(one).get(node.name)) for one in found
             ]
         for layouts, plan in self._known.candidates[key]:
-            found_here = Laid(dict(zip(names, layouts, strict=True)), {node.name: plan})
-            yield variable.part_of(found_here)
+            yield variable.part_of(Laid(dict(zip(names, layouts, strict=True)), {node.name: plan}))

@@ -249,7 +249,7 @@ class Cuts:
         """Whether an operator refuses its operands where it wants them in LM."""
         layer = LAYERS[node.op]
         place = layer.place(node, graph)
-        found = banks_of(node, place.inputs, place.outputs)
+        found = banks_of(node, place)
         values = {name: replace(graph.values[name], location=at) for name, at in found.items()}
         return any(layer.refusals(node, graph.with_values(values), self.target))
 

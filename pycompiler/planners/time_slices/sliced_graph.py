@@ -89,7 +89,7 @@ def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[fl
     for node in graph.device_nodes():
         placement = LAYERS[node.op].place(node, graph)
         used: dict[Location, int] = {}
-        banks = banks_of(node, placement.inputs, placement.outputs)
+        banks = banks_of(node, placement)
         if placement.inplace is not None:
             del banks[node.outputs[0]]
         for name, bank in banks.items():

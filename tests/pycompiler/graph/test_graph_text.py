@@ -23,7 +23,7 @@ from pycompiler.graph import (
     parse_graph,
     print_graph,
 )
-from pycompiler.graph.plan import Resident, SharedSums, Streamed
+from pycompiler.graph.plan import OnePass, Resident, SharedSums, Streamed
 
 names = st.one_of(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True), st.text(max_size=6)
@@ -64,6 +64,7 @@ digits = st.lists(
 orders = st.sampled_from(["", "columns", "several_indices"])
 plans = st.one_of(
     st.builds(Resident, order=orders),
+    st.builds(OnePass, st.sampled_from(Level)),
     st.builds(Streamed, st.one_of(st.none(), st.integers(0, 3)), digits, digits),
     st.builds(
         SharedSums,
@@ -167,6 +168,8 @@ def test_lm_addresses_are_words_of_32_bits() -> None:
                 '{"Streamed": {"along": 0, "columns": "(2_LM:1)", "rows": "()"}}',
                 '{"Streamed": {"along": 0, "columns": ["MAB"], "rows": "()"}}',
                 '{"SharedSums": {"parts": true}}',
+                '{"OnePass": {"level": "LM"}}',
+                '{"OnePass": {"level": []}}',
             )
         ),
         (
