@@ -14,6 +14,13 @@ from pycompiler.planners.lpz.search import Costs, total
 _Factor = tuple[tuple[int, ...], Costs]
 
 
+def cheapest(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    """Return what a new search of the planner finds."""
+    return search.Search([len(costs) for costs in single], pairs).cheapest(single, pairs, start)
+
+
 def reference_cheapest(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:

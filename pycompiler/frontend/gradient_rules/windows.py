@@ -53,8 +53,13 @@ def _turned(
 ) -> torch.Tensor:
     """Return the gradient of the weights of a convolution without groups.
 
-    It is a convolution with channels for pictures: the gradients are its kernel.
+    It is a convolution with channels for pictures: the gradients are its kernel. Where nothing is
+    padded, places that no window reached are cut off, as they give taps that there are not.
     """
+    for a, count in enumerate(grad.shape[2:]):
+        reached = (count - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
+        if not padding[a] and reached < x.shape[2 + a]:
+            x = x.narrow(2 + a, 0, reached)
     ends = (x.transpose(0, 1), grad.transpose(0, 1))
     none = [0] * len(kernel)
     found: torch.Tensor = _ATEN.convolution(*ends, None, dilation, padding, stride, False, none, 1)

@@ -95,9 +95,14 @@ def weights_are_large(channels: int, taps: int, target: Target) -> bool:
 
 def weight_gradient_fits(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of columns of the weights' gradient takes at most 3/4 of LM1."""
+    return 4 * weight_gradient_words(channels, taps, target) <= 3 * chip_of(target).lm1
+
+
+def weight_gradient_words(channels: int, taps: int, target: Target) -> int:
+    """Return the long words of LM1 that one block of columns of the weights' gradient takes."""
     chip = chip_of(target)
     vectors = -(-channels // block_of(target)) * block_of(target) * taps
-    return 4 * vectors * chip.rows <= 3 * chip.lm1 * chip.across
+    return -(-vectors * chip.rows // chip.across)
 
 
 def best_tiles(

@@ -3,7 +3,8 @@
 With stride ``s``, result ``q * s + r`` reads the places ``q + e`` of the input, where ``e`` depends
 on ``r`` and on the tap alone. So the ``s`` results with one ``q`` are ``s`` channels of a
 convolution without stride, whose weights are those of the node in another order. Views put the
-channels back where they belong.
+channels back where they belong. Where the stride exceeds the taps, some results read nothing: they
+are zeros, and no channels.
 """
 
 from __future__ import annotations
@@ -67,10 +68,15 @@ class _Axis:
         return gcd(*(e - self.first for _, e in self.reads)) or 1
 
     @property
+    def phases(self) -> list[int]:
+        """Each ``r`` that reads anything."""
+        return sorted({r for r, _ in self.reads})
+
+    @property
     def order(self) -> list[list[int]]:
-        """For each ``r`` the tap of each ``e`` in order; ``taps`` stands for a zero."""
+        """For each of ``phases`` the tap of each ``e`` in order; ``taps`` stands for a zero."""
         shifts = range(self.first, self.last + 1, self.apart)
-        return [[self.reads.get((r, e), self.taps) for e in shifts] for r in range(self.stride)]
+        return [[self.reads.get((r, e), self.taps) for e in shifts] for r in self.phases]
 
 
 def conv_transpose(write: Writer) -> bool:
@@ -81,12 +87,15 @@ def conv_transpose(write: Writer) -> bool:
     group, rank = int(write.attribute("group", 1)), len(shape) - 2
     axes = _axes(write, weights[2:])
     value, factor, bias = (*write.node.input, "")[:3]
-    strides = [axis.stride for axis in axes]
+    counts = [len(axis.phases) for axis in axes]
+    sparse = counts != [axis.stride for axis in axes]
     factor, kernel = _weights(write, factor, weights, group, axes)
+    # Results that read nothing are their bias.
+    bias, later = ("", bias) if sparse else (bias, "")
     if bias:
         bias = write.reshape(bias, (weights[1] * group, 1))
-        bias = write.op("Concat", *[bias] * prod(strides), axis=1)
-        bias = write.reshape(bias, (weights[1] * group * prod(strides),))
+        bias = write.op("Concat", *[bias] * prod(counts), axis=1)
+        bias = write.reshape(bias, (weights[1] * group * prod(counts),))
     pads = [(-axis.first, axis.places - axis.size + axis.last) for axis in axes]
     # Negative padding cuts elements off.
     starts = [max(0, -begin) for begin, _ in pads]
@@ -105,10 +114,12 @@ def conv_transpose(write: Writer) -> bool:
     convolve(replace(write, node=made), operands, found, written=True)
     rows, places = weights[1] * group, [axis.places for axis in axes]
     result = made.output[0]
-    if prod(strides) > 1:
-        result = write.reshape(result, (shape[0], rows, *strides, *places))
+    if prod(axis.stride for axis in axes) > 1:
+        result = write.reshape(result, (shape[0], rows, *counts, *places))
         pairs = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
         result = write.op("Transpose", result, perm=[0, 1, *pairs])
+    for number, axis in enumerate(axes):
+        result = _with_zeros(write, result, 3 + 2 * number, axis)
     whole = [axis.places * axis.stride for axis in axes]
     result = write.reshape(result, (shape[0], rows, *whole))
     wanted = [axis.results for axis in axes]
@@ -116,8 +127,21 @@ def conv_transpose(write: Writer) -> bool:
         result = write.cut(
             result, range(2, rank + 2), [0] * rank, wanted, shape=(shape[0], rows, *whole)
         )
+    if later:
+        result = write.op("Add", result, write.reshape(later, (rows, *[1] * rank)))
     write.op("Identity", result, result=write.node.output[0])
     return True
+
+
+def _with_zeros(write: Writer, value: str, number: int, axis: _Axis) -> str:
+    """Append zeros for the phases that read nothing; axis ``number`` has the others."""
+    phases = axis.phases
+    first, end = phases[0], axis.stride - 1 - phases[-1]
+    if phases[-1] - first + 1 == len(phases):
+        return write.padded(value, [number], [(first, end)])
+    value = write.padded(value, [number], [(0, 1)])
+    order = [phases.index(r) if r in phases else len(phases) for r in range(axis.stride)]
+    return write.op("Gather", value, write.ints(order), axis=number)
 
 
 def _axes(write: Writer, kernel: Sequence[int]) -> list[_Axis]:
@@ -155,10 +179,10 @@ def _weights(
     for number, axis in enumerate(axes):
         places = write.constant(np.array(axis.order, dtype=np.int64).reshape(-1), "taps")
         factor = write.op("Gather", factor, places, axis=2 + number)
-    strides, taps = [axis.stride for axis in axes], [len(axis.order[0]) for axis in axes]
-    split = [size for pair in zip(strides, taps, strict=True) for size in pair]
+    counts, taps = [len(axis.phases) for axis in axes], [len(axis.order[0]) for axis in axes]
+    split = [size for pair in zip(counts, taps, strict=True) for size in pair]
     factor = write.reshape(factor, (group, own, weights[1], *split))
     phases, kept = range(3, 3 + 2 * rank, 2), range(4, 4 + 2 * rank, 2)
     factor = write.op("Transpose", factor, perm=[0, 2, *phases, 1, *kept])
-    kernel = (weights[1] * group * prod(strides), own, *taps)
+    kernel = (weights[1] * group * prod(counts), own, *taps)
     return write.reshape(factor, kernel), kernel

@@ -15,12 +15,12 @@ from math import prod
 
 import numpy as np
 
-from ...machine import WORDS_PER_LONG
 from ..windows import APART
-from .tile_choice import best_tiles, block_of, weight_gradient_fits
+from .tile_choice import best_tiles, block_of, weight_gradient_fits, weight_gradient_words
 from .tiles import Axis, Tiling, split
 from .writer import Writer
 
+_Names = tuple[str, str]
 _Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -50,8 +50,8 @@ def weight_gradient(write: Writer) -> bool:
         axis.results != size for axis, size in zip(axes, given[2:], strict=True)
     ):
         return False
-    if weight_gradient_fits(shape[1], prod(axis.taps for axis in axes), target):
-        found = _tiled(write, (pixels, gradient), (shape, given), axes)
+    if each := _channels_in_tiles((shape, given), axes, write):
+        found = _grouped(write, (pixels, gradient), (shape, given), axes, each)
     else:
         found = _products(write, (pixels, gradient), (shape, given), axes)
     write.op("Identity", found, result=write.node.output[0])
@@ -84,7 +84,41 @@ def _axes(write: Writer, shape: tuple[int, ...], given: tuple[int, ...]) -> list
     return out
 
 
-def _tiled(write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequence[Axis]) -> str:
+def _channels_in_tiles(shapes: _Shapes, axes: Sequence[Axis], write: Writer) -> int:
+    """Return for how many channels at once the gradient is computed in tiles; 0 if not in tiles.
+
+    guess: where a MAB has a block of places, tiles take fewer cycles than products, in groups of
+    channels and in time slices too. With fewer places they take more, unless all fits LM.
+    """
+    target, (shape, given) = write.target, shapes
+    assert target is not None
+    block, channels, taps = block_of(target), shape[1], prod(axis.taps for axis in axes)
+    if prod(given[2:]) >= target.counts["mab"] * block:
+        fitting = (one * block for one in range(-(-channels // block), 0, -1))
+        found = (one for one in fitting if weight_gradient_fits(one, taps, target))
+        return min(channels, next(found, 0))
+    chosen = best_tiles(shape, given[1], axes, target, passes=write.passes)
+    reach = prod(tiling.reach for _, tiling in chosen)
+    results = prod(tiling.results for _, tiling in chosen)
+    pixels, gradient = -(-channels // block) * reach, -(-given[1] // block) * results
+    lm0, lm1 = target.words("lm0"), target.words("lm1")
+    own = weight_gradient_words(channels, taps, target)
+    return channels if pixels <= lm0 and own + gradient <= lm1 else 0
+
+
+def _grouped(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis], each: int) -> str:
+    """Append Convs over pictures and tiles, for ``each`` channels or the rest of them."""
+    (pixels, gradient), (shape, given) = ends, shapes
+    parts = []
+    for first in range(0, shape[1], each):
+        count = min(each, shape[1] - first)
+        some = write.cut(pixels, [1], [first], [first + count]) if count < shape[1] else pixels
+        own = (shape[0], count, *shape[2:])
+        parts.append(_tiled(write, (some, gradient), (own, given), axes))
+    return write.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+
+def _tiled(write: Writer, operands: _Names, shapes: _Shapes, axes: Sequence[Axis]) -> str:
     """Append the Conv over pictures and tiles."""
     target = write.target
     assert target is not None
@@ -139,25 +173,20 @@ def _order(chosen: Sequence[tuple[Axis, Tiling]]) -> list[int]:
     return [1, 0, *tiles, *places]
 
 
-def _room(write: Writer) -> int:
-    """Return how many elements fill half of an LM in all PEs."""
-    target = write.target
-    assert target is not None
-    return target.words("lm0") * prod(target.pe_shape) * WORDS_PER_LONG // 2
-
-
-def _products(
-    write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequence[Axis]
-) -> str:
+def _products(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis]) -> str:
     """Append a product for each picture over its places: its rows are taps and channels.
 
-    With few places, one product for all pictures gives the sum. If the rows of one picture exceed
-    half of an LM, several products have some of the taps each.
+    With few places, or if LM has no room for the results of all pictures, one product for all
+    pictures gives the sum. If it has no room for all rows or their results, several products have
+    some of the taps each.
     """
-    (pixels, gradient), (shape, given) = operands, shapes
+    (pixels, gradient), (shape, given) = ends, shapes
     pictures, channels, columns = shape[0], shape[1], given[1]
     places, spatial = prod(given[2:]), range(2, len(shape))
-    together = places < APART and pictures > 1
+    assert write.target is not None
+    block, mabs = block_of(write.target), write.target.counts["mab"]
+    fits = write.has_room((pictures, channels, columns))
+    together = pictures > 1 and (places < APART or not fits)
     value = write.padded(pixels, spatial, [(axis.begin, axis.end) for axis in axes])
 
     def rows(name: str, count: int) -> str:
@@ -170,12 +199,15 @@ def _products(
     for tap in product(*(range(axis.taps) for axis in axes)):
         starts = [step * axis.dilation for step, axis in zip(tap, axes, strict=True)]
         last = [(axis.results - 1) * axis.stride + 1 for axis in axes]
-        ends = [start + size for start, size in zip(starts, last, strict=True)]
-        part = write.cut(value, spatial, starts, ends, [axis.stride for axis in axes])
+        stops = [start + size for start, size in zip(starts, last, strict=True)]
+        part = write.cut(value, spatial, starts, stops, [axis.stride for axis in axes])
         taps.append(rows(part, channels))
     right = write.op("Transpose", rows(gradient, columns), perm=[0, 2, 1])
-    each = channels * places * (pictures if together else 1)
-    count = max(1, _room(write) // each)
+    terms = pictures * places if together else pictures * -(-places // block) * block
+    apart = columns * (1 if together else pictures)
+    # The rows are halves, two where a single would be, and all MABs have the same.
+    held = channels * max(terms * mabs // 2, apart)
+    count = next((n for n in range(len(taps), 1, -1) if write.has_room((n, held))), 1)
     sums = []
     for first in range(0, len(taps), count):
         some = taps[first : first + count]

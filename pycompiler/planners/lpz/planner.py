@@ -30,7 +30,6 @@ from .known import Known
 from .pools import Pools
 from .search import Costs as Table
 from .search import Search, total
-from .single_moves import move_single
 from .variants import add_variants
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
@@ -271,8 +270,6 @@ class LayoutPlannerZ:
             # Switches that were looked at for different choices may combine to a better one.
             best = knowing.cheapest(*self._tables(known=True), best)
             idle = 0 if self._total(best) < now else idle + 1
-        while move_single(best, self.alone, self.edges, self._learn, _worth(self._total(best))):
-            best = knowing.cheapest(*self._tables(known=True), best)
         return best
 
     def _take_in(self) -> None:

@@ -99,13 +99,6 @@ class Search:
         return [pairs[pair] for pair in self._pairs]
 
 
-def cheapest(
-    single: Sequence[Costs], pairs: Mapping[_Pair, Costs], start: Sequence[int]
-) -> list[int]:
-    """Return what a new :class:`Search` finds."""
-    return Search([len(costs) for costs in single], pairs).cheapest(single, pairs, start)
-
-
 def total(single: Sequence[Costs], pairs: Mapping[_Pair, Costs], chosen: Sequence[int]) -> int:
     """Return the total cost of the choices."""
     found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))

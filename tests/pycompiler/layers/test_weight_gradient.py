@@ -7,6 +7,7 @@ import pytest
 from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
 
+from pycompiler.graph.graph import Side
 from pycompiler.pfvm.windows import WEIGHT_GRADIENT
 
 CASES: dict[str, Case] = {
@@ -57,3 +58,27 @@ def test_results(name: str, kind: str) -> None:
     assert any(node.op == WEIGHT_GRADIENT for node in result.graph.nodes) == (name not in LARGE)
     products = {node.origin or node.name for node in result.graph.nodes if node.op == "MatMul"}
     assert (len(products) > 1) == (name == SEVERAL)
+
+
+#: Cases of published networks on the whole machine, and how many gradients in tiles give each: with
+#: none, products over places do.
+PUBLISHED: dict[str, tuple[Case, int]] = {
+    "many channels, few places": ((8, 256, 512, (7, 7), (1, 1), 1, 1, 0), 0),
+    "groups of channels": ((2, 128, 32, (28, 28), (3, 3), 1, 1, 1), 2),
+    "results without room": ((4, 1024, 1600, (4, 5), (1, 1), 1, 1, 0), 0),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_sizes_run_on_the_device(name: str) -> None:
+    case, tiled = PUBLISHED[name]
+    model, shapes = gradient_model(case)
+    result, _ = compiled(model, "mncore2", float_dtype="mixed")
+    assert not [node.name for node in result.graph.nodes if node.side is Side.HOST]
+    gradients = {
+        node.origin or node.name for node in result.graph.nodes if node.op == WEIGHT_GRADIENT
+    }
+    assert len(gradients) == tiled
+    rng = np.random.default_rng(list(PUBLISHED).index(name))
+    data = {key: rng.integers(-3, 4, shape).astype(np.float32) for key, shape in shapes.items()}
+    assert (run(result, data, "mncore2")["y"] == wanted_gradient(data["x"], data["g"], case)).all()

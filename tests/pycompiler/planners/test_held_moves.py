@@ -10,10 +10,11 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_search import cheapest
 
 from pycompiler.planners.lpz import search
 from pycompiler.planners.lpz.held import move_held
-from pycompiler.planners.lpz.search import Search, cheapest, total
+from pycompiler.planners.lpz.search import Search, total
 
 Problem = tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]
 

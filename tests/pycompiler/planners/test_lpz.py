@@ -15,7 +15,7 @@ from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
-from reference_search import reference_cheapest, reference_elimination
+from reference_search import cheapest, reference_cheapest, reference_elimination
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
@@ -26,7 +26,7 @@ from pycompiler.planners.lpz import planner as lpz
 from pycompiler.planners.lpz import pools
 from pycompiler.planners.lpz import search as choosing
 from pycompiler.planners.lpz.costs import NEVER, TOO_LARGE
-from pycompiler.planners.lpz.search import Search, cheapest, total
+from pycompiler.planners.lpz.search import Search, total
 from pycompiler.planners.switch_plan import plan_switch
 
 Table = np.ndarray
