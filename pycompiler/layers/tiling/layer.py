@@ -32,6 +32,7 @@ class Tiles(Moving, OtherLm):
     dtypes = MOVED
     attributes = frozenset({AXES, COUNTS, PLACES, BEFORE, REACH})
     error = MOVE
+    rigid = True
 
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]

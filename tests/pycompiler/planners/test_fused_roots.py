@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from compiling import compiled, model_of, run
 
-from pycompiler.graph import parse_graph
 from pycompiler.layers.functions.roots import RSQRT
 from pycompiler.tolerance import FUNCTION, RELATIVE
 
@@ -25,7 +24,7 @@ MODELS = {
 def test_which_roots_are_fused(name: str) -> None:
     nodes, outputs, options, fused = MODELS[name]
     result, _ = compiled(model_of(nodes, {"x": (5, 7)}, outputs), **options)
-    ops = [node.op for node in parse_graph(result.l3ir).nodes]
+    ops = [node.op for node in result.graph.nodes]
     assert (RSQRT in ops) == fused
     assert ("Sqrt" in ops) != fused
 

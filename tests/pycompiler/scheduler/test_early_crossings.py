@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pycompiler.graph import (
+    Level,
     Location,
     MNDtype,
     MNGraph,
@@ -16,6 +17,7 @@ from pycompiler.graph import (
     TensorType,
     parse_layout,
 )
+from pycompiler.graph.plan import OnePass, Plan
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import load_target
 from pycompiler.scheduler.early_crossings import cross_early
@@ -36,10 +38,8 @@ def graph_of(weights: int) -> MNGraph:
     shapes: dict[str, tuple[tuple[int, ...], object]] = {"x": ((64, SIZE), LONG)}
     nodes: list[MNNode] = []
 
-    def add(op: str, inputs: tuple[str, ...], output: str, **attributes: str) -> None:
-        nodes.append(
-            MNNode(output, op, inputs, (output,), tuple(attributes.items()), Side.DEVICE, segment=0)
-        )
+    def add(op: str, inputs: tuple[str, ...], output: str, plan: Plan | None = None) -> None:
+        nodes.append(MNNode(output, op, inputs, (output,), (), Side.DEVICE, segment=0, plan=plan))
 
     last = "x"
     for number in range(60):
@@ -52,7 +52,7 @@ def graph_of(weights: int) -> MNGraph:
         shapes[source] = (SIZE,), APART
         inputs.append(source)
         shapes[f"s{number}"] = shapes[f"r{number}"] = (SIZE,), EVERYWHERE
-        add("MNCoreLayoutSwitch", (source,), f"s{number}", level="L2B")
+        add("MNCoreLayoutSwitch", (source,), f"s{number}", OnePass(Level.L2B))
         add("Neg", (f"s{number}",), f"r{number}")
     values = {
         name: MNValue(
@@ -99,12 +99,7 @@ def test_passes_of_what_nodes_make_stay() -> None:
     assert cross_early(graph_of(0), {}, TARGET) is None
     graph = graph_of(1)
     # The switch now reads the end of the chain.
-    nodes = tuple(
-        MNNode(n.name, n.op, ("n59",), n.outputs, n.attributes, n.side, segment=0)
-        if n.name == "s0"
-        else n
-        for n in graph.nodes
-    )
+    nodes = tuple(replace(n, inputs=("n59",)) if n.name == "s0" else n for n in graph.nodes)
     assert cross_early(graph.with_values({}, nodes=nodes), {}, TARGET) is None
 
 
