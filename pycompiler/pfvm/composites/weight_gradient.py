@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from ...graph.dtypes import MNDtype
 from ..windows import APART
 from .tile_choice import best_tiles, block_of, weight_gradient_fits, weight_gradient_words
 from .tiles import Axis, Tiling, split
@@ -101,9 +102,8 @@ def _channels_in_tiles(shapes: _Shapes, axes: Sequence[Axis], write: Writer) -> 
     reach = prod(tiling.reach for _, tiling in chosen)
     results = prod(tiling.results for _, tiling in chosen)
     pixels, gradient = -(-channels // block) * reach, -(-given[1] // block) * results
-    lm0, lm1 = target.words("lm0"), target.words("lm1")
-    own = weight_gradient_words(channels, taps, target)
-    return channels if pixels <= lm0 and own + gradient <= lm1 else 0
+    gradient += weight_gradient_words(channels, taps, target)
+    return channels * (pixels <= target.words("lm0") and gradient <= target.words("lm1"))
 
 
 def _grouped(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis], each: int) -> str:
@@ -185,8 +185,8 @@ def _products(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis]
     places, spatial = prod(given[2:]), range(2, len(shape))
     assert write.target is not None
     block, mabs = block_of(write.target), write.target.counts["mab"]
-    fits = write.has_room((pictures, channels, columns))
-    together = pictures > 1 and (places < APART or not fits)
+    whole = places < APART or not write.has_room((pictures, channels, columns))
+    together = whole and pictures > 1
     value = write.padded(pixels, spatial, [(axis.begin, axis.end) for axis in axes])
 
     def rows(name: str, count: int) -> str:
@@ -204,9 +204,9 @@ def _products(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis]
         taps.append(rows(part, channels))
     right = write.op("Transpose", rows(gradient, columns), perm=[0, 2, 1])
     terms = pictures * places if together else pictures * -(-places // block) * block
-    apart = columns * (1 if together else pictures)
-    # The rows are halves, two where a single would be, and all MABs have the same.
-    held = channels * max(terms * mabs // 2, apart)
+    # The rows are halves, several where a single would be, and all MABs have the same.
+    halves = MNDtype.HALF.words_per_long // MNDtype.FLOAT.words_per_long
+    held = channels * max(terms * mabs // halves, columns * (1 if together else pictures))
     count = next((n for n in range(len(taps), 1, -1) if write.has_room((n, held))), 1)
     sums = []
     for first in range(0, len(taps), count):

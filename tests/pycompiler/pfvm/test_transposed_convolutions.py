@@ -66,10 +66,7 @@ def _check(seed: int) -> None:
         None if bias is None else torch.from_numpy(bias),
         strides,
         pads,
-        [
-            min(one, max(step, wide) - 1)
-            for one, step, wide in zip(more, strides, dilations, strict=True)
-        ],
+        more,
         1,
         dilations,
     ).numpy()
