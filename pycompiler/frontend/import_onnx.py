@@ -14,6 +14,7 @@ from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.composites.writer import MOVED
+from ..pfvm.declared import constant
 from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
 from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
@@ -71,9 +72,9 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     alias: dict[str, str] = {}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        constant = _constant(node)
-        if constant is not None:
-            data[node.output[0]] = constant
+        made = constant(node)
+        if made is not None:
+            data[node.output[0]] = np.asarray(numpy_helper.to_array(made))
         elif node.op_type == "Identity" and not node.domain:
             alias[node.output[0]] = alias.get(node.input[0], node.input[0])
         else:
@@ -222,17 +223,6 @@ _SELECT = frozenset({"Where"})
 def _holds_nan(array: Array) -> bool:
     # A minimum with a NaN is one, and needs no second array.
     return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array.min()))
-
-
-def _constant(node: onnx.NodeProto) -> Array | None:
-    if node.op_type != "Constant" or node.domain:
-        return None
-    attribute = node.attribute[0]
-    value = onnx.helper.get_attribute_value(attribute)
-    if attribute.name == "value":
-        return np.asarray(numpy_helper.to_array(value))
-    kinds = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
-    return np.array(value, kinds[attribute.name]) if attribute.name in kinds else None
 
 
 def _rename_inputs(node: onnx.NodeProto, alias: dict[str, str]) -> onnx.NodeProto:

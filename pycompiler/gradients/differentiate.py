@@ -17,6 +17,7 @@ from ..errors import error, place_of
 from ..graph.graph import TensorType
 from ..machine import Target
 from ..pfvm.composites import COMPOSITES, decompose
+from ..pfvm.declared import constants
 from ..pfvm.names import all_names
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.random import is_random
@@ -112,8 +113,8 @@ def _written_out(
 ) -> onnx.ModelProto:
     """Write out the active composite operators that have no rule; the same model if none is."""
     active, _ = _active(model.graph, types, loss, wanted)
-    constants = _constants(model.graph)
-    without = {node.output[0] for node in active if not _has_rule(node, types, constants)}
+    known = constants(model.graph)
+    without = {node.output[0] for node in active if not _has_rule(node, types, known)}
     if not without:
         return model
     marked = onnx.ModelProto()
@@ -132,7 +133,7 @@ def _written_out(
 
 
 def _has_rule(
-    node: onnx.NodeProto, types: dict[str, TensorType], constants: dict[str, onnx.TensorProto]
+    node: onnx.NodeProto, types: dict[str, TensorType], known: dict[str, onnx.TensorProto]
 ) -> bool:
     """Whether there is a rule for this form of the node's operator."""
     rule = RULES.get(node.op_type)
@@ -140,7 +141,7 @@ def _has_rule(
         return False
     grads = [name if _is_float(types, name) else "" for name in node.output]
     wanted = [_is_float(types, name) for name in node.input]
-    read = _read(node, constants)
+    read = _read(node, known)
     wanted = [want and name not in read for want, name in zip(wanted, node.input, strict=True)]
     return rule(Back(node, dict(types), set(), read, grads=grads, wanted=wanted))
 
@@ -149,17 +150,8 @@ def _is_float(types: Mapping[str, TensorType], name: str) -> bool:
     return bool(name) and types[name].elem in _FLOATS
 
 
-def _read(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) -> dict[str, Array]:
-    return {n: numpy_helper.to_array(constants[n]) for n in node.input if n in constants}
-
-
-def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    data = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.name == "value":
-                data[node.output[0]] = attribute.t
-    return data
+def _read(node: onnx.NodeProto, known: dict[str, onnx.TensorProto]) -> dict[str, Array]:
+    return {n: numpy_helper.to_array(known[n]) for n in node.input if n in known}
 
 
 class _Pass:
@@ -176,7 +168,7 @@ class _Pass:
         self._model, self._types, self._wanted = model, types, wanted
         self._loss, self._scale = loss, scale
         self._taken = all_names(model.graph)
-        self._constants = _constants(model.graph)
+        self._constants = constants(model.graph)
         self._nodes: list[onnx.NodeProto] = []
         self._tensors: list[onnx.TensorProto] = []
         #: the gradients that arrived at a value

@@ -1,8 +1,10 @@
-"""The shape that a model declares for a value."""
+"""What a model declares: the shapes of its values, and its constants."""
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 
 
 def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
@@ -14,3 +16,28 @@ def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
     if not all(dim.HasField("dim_value") for dim in dims):
         return None
     return tuple(int(dim.dim_value) for dim in dims)
+
+
+def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the tensors of the graph's initializers and Constant nodes."""
+    given = {value.name for value in graph.input}
+    found = {t.name: t for t in graph.initializer if t.name not in given}
+    for node in graph.node:
+        tensor = constant(node)
+        if tensor is not None:
+            found[node.output[0]] = tensor
+    return found
+
+
+def constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """Return the tensor of a Constant node; None for other nodes, and for texts."""
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return value if isinstance(value, onnx.TensorProto) else None
+    kinds = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
+    if attribute.name not in kinds:
+        return None
+    return numpy_helper.from_array(np.array(value, kinds[attribute.name]), node.output[0])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ..errors import PycompilerError
 from ..graph.graph import TensorType
+from .declared import constant
 from .known_shapes import of_shape
 from .random import is_random
-from .session import Array, HostSession
+from .session import results_of
 from .with_nodes import with_nodes
 
 #: Results with more elements stay operators, because a constant takes room in the app.
@@ -54,12 +53,17 @@ def _given(
     copies = []
     for name, tensor in zip(node.output, results, strict=True):
         if name in given:
-            constant = onnx.TensorProto()
-            constant.CopyFrom(tensor)
-            constant.name = f"{name}.constant"
-            data[constant.name] = constant
-            copies.append(helper.make_node("Identity", [constant.name], [name], node.name))
+            made = _copy(tensor, f"{name}.constant")
+            data[made.name] = made
+            copies.append(helper.make_node("Identity", [made.name], [name], node.name))
     return copies
+
+
+def _copy(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
+    made = onnx.TensorProto()
+    made.CopyFrom(tensor)
+    made.name = name
+    return made
 
 
 def _results(
@@ -74,23 +78,20 @@ def _results(
     if any(a.HasField("g") or a.graphs for a in node.attribute):
         return None
     if node.op_type == "Constant":
-        found = node.attribute[0]
-        if found.name != "value":
-            return None
-        tensor = onnx.TensorProto()
-        tensor.CopyFrom(found.t)
-        tensor.name = node.output[0]
-        return [tensor]
+        tensor = constant(node)
+        return None if tensor is None else [_copy(tensor, node.output[0])]
     if node.op_type in ("Shape", "Size") and node.input[0] in types:
         return [numpy_helper.from_array(of_shape(node, types[node.input[0]].shape), node.output[0])]
     if not node.input or any(name and name not in data for name in node.input):
         return None
     if any(not name or prod(types[name].shape) > _MOST for name in node.output):
         return None
-    try:
-        return _run(node, data, types, model)
-    except PycompilerError:
+    elems = onnx.TensorProto.DataType
+    kinds = {n: (elems.Value(types[n].elem.upper()), types[n].shape) for n in node.output}
+    found = results_of(node, data, kinds, model)
+    if found is None:
         return None  # an operator that the host runtime lacks stays a node
+    return [numpy_helper.from_array(found[name], name) for name in node.output]
 
 
 def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]:
@@ -98,24 +99,3 @@ def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]
     kind = onnx.TensorProto.BOOL
     known = [name for name in node.input if name in data and data[name].data_type == kind]
     return [name for name in known if not numpy_helper.to_array(data[name]).any()]
-
-
-def _run(
-    node: onnx.NodeProto,
-    data: dict[str, onnx.TensorProto],
-    types: dict[str, TensorType],
-    model: onnx.ModelProto,
-) -> list[onnx.TensorProto]:
-    names = dict.fromkeys(name for name in node.input if name)
-    outputs = [
-        helper.make_tensor_value_info(
-            name, onnx.TensorProto.DataType.Value(types[name].elem.upper()), types[name].shape
-        )
-        for name in node.output
-    ]
-    graph = helper.make_graph([node], "constant", [], outputs, [data[name] for name in names])
-    small = helper.make_model(graph, opset_imports=model.opset_import)
-    small.ir_version = model.ir_version
-    session = HostSession(small.SerializeToString(), f"{node.op_type} of constants")
-    found: dict[str, Array] = session.run({})
-    return [numpy_helper.from_array(np.asarray(found[name]), name) for name in node.output]

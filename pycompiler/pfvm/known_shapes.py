@@ -7,7 +7,6 @@ shape also goes from the result of an operator back to its operand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -15,11 +14,10 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from ..errors import PycompilerError
-from .declared import static_shape
+from .declared import constants, static_shape
 from .names import all_names, fresh
 from .random import is_random
-from .session import Array, HostSession
+from .session import Array, results_of
 
 #: Values with more elements are not computed: shapes are short.
 _MOST = 1 << 12
@@ -81,29 +79,6 @@ def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
         if shape is not None:
             found.setdefault(info.name, (int(info.type.tensor_type.elem_type), shape))
     return found
-
-
-def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the tensors of the graph's initializers and Constant nodes."""
-    given = {value.name for value in graph.input}
-    found = {t.name: t for t in graph.initializer if t.name not in given}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.domain in _STANDARD:
-            tensor = _tensor(node)
-            if tensor is not None:
-                found[node.output[0]] = tensor
-    return found
-
-
-def _tensor(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    attribute = node.attribute[0]
-    value = helper.get_attribute_value(attribute)
-    if attribute.name == "value":
-        return value if isinstance(value, onnx.TensorProto) else None
-    kinds = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
-    if attribute.name not in kinds:
-        return None
-    return numpy_helper.from_array(np.array(value, kinds[attribute.name]), node.output[0])
 
 
 def _settle(model: onnx.ModelProto) -> bool:
@@ -250,7 +225,8 @@ def _values(
     sizes += [prod(known[name].dims) for name in node.input if name]
     if max(sizes) > _MOST or not all(node.output):
         return None
-    return _computed(node, known, types, model)
+    found = results_of(node, known, {n: types[n] for n in node.output}, model)
+    return None if found is None else [found[name] for name in node.output]
 
 
 def of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
@@ -261,30 +237,3 @@ def of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
     start, end = int(facts.get("start", 0)), int(facts.get("end", len(shape)))
     first, last = (min(max(at + len(shape) * (at < 0), 0), len(shape)) for at in (start, end))
     return np.array(shape[first:last], np.int64)
-
-
-def _computed(
-    node: onnx.NodeProto,
-    known: dict[str, onnx.TensorProto],
-    types: dict[str, _Type],
-    model: onnx.ModelProto,
-) -> list[Array] | None:
-    outputs = [helper.make_tensor_value_info(name, *types[name]) for name in node.output]
-    graph = helper.make_graph([node], "shape", [], outputs, list(_renamed(node, known)))
-    small = helper.make_model(graph, opset_imports=model.opset_import)
-    small.ir_version = model.ir_version
-    try:
-        found = HostSession(small.SerializeToString(), f"{node.op_type} of constants").run({})
-    except PycompilerError:
-        return None
-    return [np.asarray(found[name]) for name in node.output]
-
-
-def _renamed(
-    node: onnx.NodeProto, known: dict[str, onnx.TensorProto]
-) -> Iterator[onnx.TensorProto]:
-    for name in dict.fromkeys(name for name in node.input if name):
-        tensor = onnx.TensorProto()
-        tensor.CopyFrom(known[name])
-        tensor.name = name
-        yield tensor

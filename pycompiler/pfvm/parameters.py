@@ -16,7 +16,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .known_shapes import constants, known_types
+from .declared import constants
+from .known_shapes import known_types
 from .names import all_names, fresh
 from .prepare import prepare
 

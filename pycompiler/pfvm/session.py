@@ -16,7 +16,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from .declared import static_shape
 from .names import graphs, keys
 from .opsets import OLDEST, opset_of
@@ -122,6 +122,40 @@ class HostSession:
         return found
 
 
+def results_of(
+    node: onnx.NodeProto,
+    held: Mapping[str, onnx.TensorProto],
+    types: Mapping[str, tuple[int, tuple[int, ...]]],
+    model: onnx.ModelProto,
+) -> dict[str, Array] | None:
+    """Return what a node of ``model`` makes of the tensors in ``held``, and of zeros for others.
+
+    None if the host cannot run it. ``types`` are element types and shapes.
+    """
+    names = dict.fromkeys(name for name in node.input if name)
+    inputs = [_info(name, types) for name in names if name not in held]
+    outputs = [_info(name, types) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "node", inputs, outputs)
+    for name in names:
+        if name in held:
+            graph.initializer.add().CopyFrom(held[name])
+            graph.initializer[-1].name = name
+    small = onnx.helper.make_model(graph, opset_imports=model.opset_import)
+    small.ir_version = model.ir_version
+    kind = onnx.helper.tensor_dtype_to_np_dtype
+    zeros = {n: np.zeros(types[n][1], kind(types[n][0])) for n in names if n not in held}
+    try:
+        return HostSession(small.SerializeToString(), node.op_type).run(zeros)
+    except PycompilerError:
+        return None
+
+
+def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.ValueInfoProto:
+    if name not in types:
+        return onnx.ValueInfoProto(name=name)
+    return onnx.helper.make_tensor_value_info(name, *types[name])
+
+
 def _with_whole_pools(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with pools that take a window of -inf to -inf.
 
@@ -144,8 +178,9 @@ def _with_whole_pools(model: onnx.ModelProto) -> onnx.ModelProto:
 def _is_wrong(model: onnx.ModelProto) -> bool:
     """Whether onnxruntime runs the model otherwise than ONNX says.
 
-    It places the elements of a MaxUnpool with a given shape as if it had none, and divides an
-    inverse DFT of doubles by a length that it rounds to a single.
+    It places the elements of a MaxUnpool with a given shape as if it had none, pads a pool with
+    gaps as if it had none, and divides an inverse DFT of doubles by a length that it rounds to a
+    single.
     """
     infos = (info for part in graphs(model.graph) for info in (*part.input, *part.value_info))
     doubles = {i.name for i in infos if i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE}
@@ -156,7 +191,9 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
         if n.op_type == "DFT" and any(a.name == "inverse" and a.i for a in n.attribute)
     ]
     unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
-    return unpools or any(node.input[0] in doubles for node in inverse)
+    facts = [{a.name: a.s for a in n.attribute} for n in nodes if n.op_type.endswith("Pool")]
+    pools = any(b"SAME" in one.get("auto_pad", b"") and "dilations" in one for one in facts)
+    return unpools or pools or any(node.input[0] in doubles for node in inverse)
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import onnx
 import onnx.checker
 import onnx.shape_inference
 from onnx import helper
 
 from ..errors import PycompilerError
-from .known_shapes import constants, known_types, with_known_shapes
+from .declared import constants
+from .known_shapes import known_types, with_known_shapes
 from .names import all_names, fresh, graphs
-from .opsets import converted, opset_of
+from .opsets import converted, opset_of, with_some_type
 from .prepare import refusal, with_axes
-from .session import HostSession
+from .session import results_of
 from .sizes import Sizes
 from .well_formed import check_model
 
@@ -41,7 +41,7 @@ def settled(model: onnx.ModelProto, sizes: Sizes) -> tuple[onnx.ModelProto, list
     made = sizes.applied(model)
     _import_once(made)
     try:
-        untyped = _with_some_type(made)
+        untyped = with_some_type(made)
         onnx.checker.check_model(made)
         hints = _without_hints(made, untyped)
         _place_slopes(made)
@@ -66,20 +66,6 @@ def _import_once(model: onnx.ModelProto) -> None:
         kept = [helper.make_opsetid(domain, one.version) for domain, one in last.items()]
         del model.opset_import[:]
         model.opset_import.extend(kept)
-
-
-def _with_some_type(model: onnx.ModelProto) -> set[str]:
-    """Give results without a type or shape one for onnx's checker; return their names."""
-    found = set()
-    for info in model.graph.output:
-        tensor = info.type.tensor_type
-        if info.type.WhichOneof("value") in (None, "tensor_type") and not (
-            tensor.elem_type and tensor.HasField("shape")
-        ):
-            elem = tensor.elem_type or onnx.TensorProto.FLOAT
-            info.type.CopyFrom(helper.make_tensor_type_proto(elem, ()))
-            found.add(info.name)
-    return found
 
 
 def _without_hints(model: onnx.ModelProto, untyped: set[str]) -> _Types:
@@ -228,27 +214,8 @@ def _of_zeros(
     model: onnx.ModelProto,
 ) -> Iterator[onnx.ValueInfoProto]:
     """Yield the types of the results that a node makes of zeros; none if the host cannot run it."""
-    names = list(dict.fromkeys(name for name in node.input if name))
-    given = [name for name in names if name not in known]
-    held = []
-    for name in names:
-        if name in known:
-            held.append(onnx.TensorProto())
-            held[-1].CopyFrom(known[name])
-            held[-1].name = name
-    inputs = [helper.make_tensor_value_info(name, *types[name]) for name in given]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = helper.make_graph([node], "zeros", inputs, outputs, held)
-    small = helper.make_model(graph, opset_imports=model.opset_import)
-    small.ir_version = model.ir_version
-    try:
-        zeros = {
-            name: np.zeros(types[name][1], helper.tensor_dtype_to_np_dtype(types[name][0]))
-            for name in given
-        }
-        found = HostSession(small.SerializeToString(), node.op_type).run(zeros)
-    except PycompilerError:
-        return
+    left = {name: type for name, type in types.items() if name not in node.output}
+    found = results_of(node, known, left, model) or {}
     for name, array in found.items():
         if array.dtype.kind in "bifu":
             elem = helper.np_dtype_to_tensor_dtype(array.dtype)

@@ -11,6 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error, place_of
+from .declared import constants
 from .forms import Given, check_form, check_places
 from .source import source_of
 
@@ -52,10 +53,7 @@ class _Constants:
     """The data of constants, decoded when it is asked for."""
 
     def __init__(self, graph: onnx.GraphProto):
-        self.tensors = {tensor.name: tensor for tensor in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                self.tensors[node.output[0]] = node.attribute[0].t
+        self.tensors = constants(graph)
 
     def get(self, name: str) -> np.ndarray[Any, Any] | None:
         found = self.tensors.get(name)

@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .known_shapes import constants, known_types
+from .declared import constants
+from .known_shapes import known_types
 from .names import all_names, bodies_of, fresh, graphs, rename
 from .opsets import OLDEST, opset_of
 from .prepare import prepare

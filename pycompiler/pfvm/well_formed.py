@@ -15,7 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error
-from .known_shapes import constants
+from .declared import constants
 from .names import bodies_of, graphs, keys
 from .registered import registered, updates
 

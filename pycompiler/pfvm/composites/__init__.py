@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from ...graph.graph import TensorType
 from ...machine import Target
 from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
+from ..declared import constants
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
 from ..with_nodes import with_nodes
@@ -238,17 +239,13 @@ def decompose(
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
-    data = {t.name: t for t in model.graph.initializer}
-    for node in model.graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.name == "value":
-                data[node.output[0]] = attribute.t
+    data = constants(model.graph)
     taken = all_names(model.graph)
     given = frozenset(value.name for value in model.graph.input)
     makers = {name: node for node in model.graph.node for name in node.output}
     passes = passes_beside_convolutions(model.graph, types)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
+    made: list[onnx.TensorProto] = []
     for node in model.graph.node:
         rule = _rule(node)
         if rule is None or (first and not rule.first) or node.output[0] in keep:
@@ -259,8 +256,8 @@ def decompose(
             nodes.append(node)
         else:
             nodes += written.nodes
-            constants += written.constants
-    return with_nodes(model, nodes, constants)
+            made += written.constants
+    return with_nodes(model, nodes, made)
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:

@@ -240,6 +240,35 @@ def test_last_windows_in_the_padding_are_left_out(op: str, opset: int) -> None:
     check(settled_model(made), on_onnxruntime(made))
 
 
+@pytest.mark.parametrize("bounds", [{"min": -1.0}, {"max": 1.0}, {"min": -1.0, "max": 1.0}])
+def test_bounds_of_old_clips_have_the_type_of_the_input(bounds: dict[str, float]) -> None:
+    """onnx's converter makes singles of the attributes."""
+    nodes = [helper.make_node("Clip", ["x"], ["y"], **bounds)]
+    made = model(nodes, {"x": (5,)}, {"y": None}, opsets=[("", 6)])
+    for given in (made.graph.input[0], made.graph.output[0]):
+        given.type.tensor_type.elem_type = TensorProto.FLOAT16
+    x = np.array([-2, -1, 0.5, 1, 3], np.float16)
+    found = host_function(optimise(settled_model(made))).run({"x": x})["y"].values()
+    assert found.dtype == x.dtype
+    assert found.tolist() == np.clip(x, bounds.get("min"), bounds.get("max")).tolist()
+
+
+@pytest.mark.parametrize("host", [True, False])
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_padding_of_pools_with_gaps(mode: str, host: bool, tmp_path: Path) -> None:
+    """onnxruntime pads them as if they had no gaps, and makes fewer results."""
+    facts = {"kernel_shape": [2], "dilations": [3], "auto_pad": mode}
+    nodes = [helper.make_node("MaxPool", ["x"], ["y"], **facts)]
+    made = model(nodes, {"x": (1, 1, 7)}, {"y": None}, opsets=[("", 12)])
+    before = 1 if mode == "SAME_UPPER" else 2
+
+    def wanted(x: np.ndarray) -> np.ndarray:
+        wide = np.pad(x, ((0, 0), (0, 0), (before, 3 - before)), constant_values=-np.inf)
+        return np.maximum(wide[..., :7], wide[..., 3:])
+
+    check(settled_model(made), wanted, None if host else tmp_path / "out")
+
+
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "NOTSET"])
 @pytest.mark.parametrize(("kernel", "stride", "size"), [(2, 3, 6), (1, 3, 6), (3, 2, 5), (1, 2, 3)])
 def test_places_of_deconvolutions(
