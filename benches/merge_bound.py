@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pycompiler.code.lines import Move
 from pycompiler.cost.moves import move_cost
 from pycompiler.emit.merge import place
 from pycompiler.emit.timeline import Placed
 from pycompiler.emit.units import Prepared
-from pycompiler.layers.fragment import Move
 from pycompiler.machine import Target
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from emu2._core import Needs, Op
 
+from ..code.lines import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
 from ..cost.moves import move_cost
-from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .line_shift import Shift, shifted

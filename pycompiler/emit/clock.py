@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from ..code.lines import Move
 from ..cost.moves import move_cost
-from ..layers.fragment import Move
 from ..machine import Target
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..layers.fragment import Fragment, Move
+from ..code.lines import Fragment, Move
 from ..machine import Target
 from .addressed_lines import Ready, Shelf
 from .clock import Clock

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..code.lines import Move
 from ..cost.moves import latency, move_cost
 from ..graph.graph import Location
-from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Ready
 from .hazards import Access

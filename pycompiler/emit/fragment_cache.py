@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
+from ..code.lines import Fragment
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..layers.base import distinct
-from ..layers.fragment import Fragment
 from ..layers.operators import LAYERS
 from ..machine import Target
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand
+from ..code.lines import BlockOperand, Line, Move, Operand, PeOperand
 from ..machine import WORDS_PER_LONG, Hazard, Target
 from .text import Addresses, base
 

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..layers.fragment import (
+from ..code.lines import (
     Forward,
     Fragment,
     Instruction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ..layers.fragment import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
+from ..code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
 
 #: Memories and the long words by which addresses in them increase. Other memories keep theirs.
 Shift = tuple[tuple[str, int], ...]

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from emu2._core import schedule_lines
 
-from ..layers.fragment import BlockOperand, Instruction, Line, Move, PeOperand, Step
+from ..code.lines import BlockOperand, Instruction, Line, Move, PeOperand, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .ports import op_of, rules_of

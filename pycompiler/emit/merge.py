@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
-from ..layers.fragment import Fragment
+from ..code.lines import Fragment
 from ..machine import Target
 from .addressed_lines import Ready, Shelf, joined_line
 from .clock import Clock

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from ..code.lines import Move
 from ..cost.moves import move_cost
-from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Lines
 from .hazards import Access

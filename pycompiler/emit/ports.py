@@ -12,13 +12,7 @@ from functools import cache
 
 from emu2._core import Op, PlacingRules
 
-from ..layers.fragment import (
-    BlockOperand,
-    Forward,
-    Instruction,
-    MatrixOperand,
-    PeOperand,
-)
+from ..code.lines import BlockOperand, Forward, Instruction, MatrixOperand, PeOperand
 from ..machine import WORDS_PER_LONG, Target
 from .text import Addresses, base
 

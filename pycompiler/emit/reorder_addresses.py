@@ -11,17 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
+from ..code.lines import BlockOperand, Fragment, Instruction, Line, Move, Operand, PeOperand, Step
 from ..layers.dram_transfer_plan import RING_SHARE
-from ..layers.fragment import (
-    BlockOperand,
-    Fragment,
-    Instruction,
-    Line,
-    Move,
-    Operand,
-    PeOperand,
-    Step,
-)
 from ..machine import REGISTER_FILES, Target
 
 _MEMORY = "l1bm"

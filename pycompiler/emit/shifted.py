@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..layers.fragment import BlockOperand, Instruction, Move, Operand, Step
+from ..code.lines import BlockOperand, Instruction, Move, Operand, Step
 from ..machine import Target
 from .addressed_lines import Ready, needs_of
 from .hazards import Access, Accesses

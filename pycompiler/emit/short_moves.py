@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
+from ..code.lines import BlockOperand, Fragment, Line, Move
 from ..cost.moves import move_cost
-from ..layers.fragment import BlockOperand, Fragment, Line, Move
 from ..machine import Target
 
 #: An MV holds its memories for at most its latency divided by this.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import (
+from ..code.lines import (
     BlockOperand,
     Forward,
     Instruction,

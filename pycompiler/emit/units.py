@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..layers.fragment import Fragment, Move
+from ..code.lines import Fragment, Move
 from ..machine import Target
 from .addressed_lines import Lines, Ready, Shelf
 from .download_order import by_first_read, downloads_before

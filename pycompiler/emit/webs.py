@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 from math import gcd, lcm
 
+from ..code.lines import BlockOperand, Instruction, Line, Move, Operand
 from ..graph.disjoint_sets import DisjointSets
-from ..layers.fragment import BlockOperand, Instruction, Line, Move, Operand
 from ..machine import Target
 
 #: The memories that data passes on its way. No node finds there what another one left.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..layers.fragment import Move
+from ..code.lines import Move
 from ..machine import Target
 from .addressed_lines import Ready, literals
 from .clock import Clock

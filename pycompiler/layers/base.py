@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..code.lines import Fragment
+from ..code.nest import Nest, expand, resources
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
@@ -18,7 +20,6 @@ from ..graph.layout import Layout, Level, SubAxis
 from ..graph.plan import Plan
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
-from .fragment import Fragment
 
 
 @dataclass(frozen=True)
@@ -193,13 +194,17 @@ class Layer(ABC):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield the reasons why this layer does not accept the layouts and locations of a node."""
 
-    @abstractmethod
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
+        """Return the code of the node. Its addresses are relative to those of the values."""
+        return ()
+
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Return the number of steps of the node's code, once its layouts are known."""
+        return resources(self.code(node, graph, target)).steps
 
-    @abstractmethod
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code of the node. Its addresses are relative to those of the values."""
+        """Return the lines of the node's code."""
+        return Fragment(tuple(expand(self.code(node, graph, target))))
 
 
 class UntiedAxes(Layer):

@@ -7,13 +7,16 @@ always copied together may lie on units.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import gcd, prod
 
 import numpy as np
 
+from ..code.lines import Line, Literal, PeOperand, alu_step
+from ..code.nest import Nest, Repeat
 from ..graph.digits import Part, parts
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level
 from ..machine import WORDS_PER_LONG, IntArray, Target
 from .base import Cut, Layer, Placement, layout_of, outside_lm
@@ -21,7 +24,6 @@ from .copied_digits import below, filled, levels, on_units, shared_out
 from .copied_elements import Picked, Selection, concat, expand, pad, pick_slice, split
 from .data_movement import Moving
 from .default_layout import built, closed, dense, fresh_layout, most_words, small, whole_layout
-from .fragment import Fragment, Line, Literal, PeOperand, alu_step
 from .scratch import vector
 
 
@@ -210,34 +212,26 @@ class Copy(Moving):
                     elif levels(ours[axis]) != levels(theirs[where]):
                         yield f"axis {where} of `{name}` on other units than in `{given}`"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps."""
-        count = 0
-        for number in range(len(node.outputs)):
-            along, picked = self.pick(node, graph, number)
-            for index, rows in copied_addresses(node, graph, number, along, picked).items():
-                count += -(-len(rows) // target.cycles)
-                count += len(list(_constant(node, graph, target))) if index < 0 else 0
-        return count
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: a copy per vector."""
-        lines: list[Line] = []
         for number, name in enumerate(node.outputs):
-            out = graph.values[name]
             along, picked = self.pick(node, graph, number)
             for index, rows in copied_addresses(node, graph, number, along, picked).items():
-                lines += _constant(node, graph, target) if index < 0 else ()
-                for start in range(0, len(rows), target.cycles):
-                    part = rows[start : start + target.cycles]
-                    part += [part[-1]] * (target.cycles - len(part))
-                    there = vector(out, tuple(at for at, _ in part))
-                    here = _filler(target)
-                    if index >= 0:
-                        given = graph.values[node.inputs[index]]
-                        here = vector(given, tuple(at for _, at in part))
-                    lines.append(alu_step("lpassa", (here,), there))
-        return Fragment(tuple(lines))
+                given = None if index < 0 else graph.values[node.inputs[index]]
+                if given is None:
+                    yield from _constant(node, graph, target)
+                copy = partial(_copied, given, graph.values[name], rows, target)
+                yield Repeat(-(-len(rows) // target.cycles), copy)
+
+
+def _copied(
+    given: MNValue | None, out: MNValue, rows: Sequence[tuple[int, int]], target: Target, turn: int
+) -> Nest:
+    """Yield the copy of a vector of ``rows``, pairs of a result's and a source's long word."""
+    part = rows[turn * target.cycles : (turn + 1) * target.cycles]
+    goals, sources = zip(*part, *[part[-1]] * (target.cycles - len(part)), strict=True)
+    here = _filler(target) if given is None else vector(given, sources)
+    yield alu_step("lpassa", (here,), vector(out, goals))
 
 
 def _constant(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Broadcast, Layout, Level, SubAxis
@@ -21,8 +22,7 @@ from ..pfvm.windows import CONVOLUTION, DEPTHWISE
 from ..tolerance import SUM
 from .base import Cut, Placement, distinct, layout_of, other_layouts, outside_lm
 from .copied_elements import Picked, Selection
-from .depthwise_code import CHANNELS, Work, emit, tapped_axes
-from .fragment import Fragment
+from .depthwise_code import CHANNELS, depthwise_code, tapped_axes
 from .picks import SpreadCopy
 
 
@@ -73,13 +73,9 @@ class Depthwise(SpreadCopy):
         yield from outside_lm(beside, graph)
         yield from other_layouts(beside, graph, target)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps."""
-        return Work.of(node, graph, target).steps
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: a multiply-add per tap for every vector of the result."""
-        return Fragment(tuple(emit(node, graph, target)))
+        return depthwise_code(node, graph, target)
 
 
 def _pixels(node: MNNode) -> MNNode:

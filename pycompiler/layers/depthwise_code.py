@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from functools import cache, cached_property, partial
+from itertools import groupby, product
 from math import prod
 
 import numpy as np
 
+from ..code.lines import Forward, Line, Operand, Special, alu_step, single_step
+from ..code.nest import Nest, Repeat
 from ..graph.digits import Part, parts
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Level
@@ -17,7 +19,6 @@ from ..machine import Target
 from ..pfvm.windows import AxisWindow, windows_of
 from .base import layout_of
 from .copy_operators import places_at
-from .fragment import Forward, Line, Operand, Special, alu_step, single_step
 from .scratch import Scratch, Words, vector
 
 CHANNELS = 1  # the axis of the channels, in the input and in the result
@@ -115,20 +116,6 @@ class Work:
         """Return the number of vectors that some results of ``count`` channels take."""
         return -(-len(results.at) * count // self.cycles)
 
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        total = 0
-        for block in self.blocks:
-            vectors = [(self.vectors(len(block), found), found) for found in self.results]
-            total += sum(count * max(1, len(found.taps)) for count, found in vectors)
-            waiting = self.registers // self.cycles - 1
-            parted = self.at_once < len(self.taps)
-            times = -(-sum(count for count, _ in vectors) // waiting) if parted else 1
-            total += times * -(-len(block) * len(self.taps) // self.cycles)
-            total += -(-len(block) // self.cycles) if self.biased else 0
-        return total
-
 
 def _together(first: Sequence[Part], *others: Sequence[Part]) -> list[tuple[int, ...]]:
     """Return the addresses of an axis in several values with the same digits; 0 if it has none."""
@@ -194,52 +181,67 @@ class _Vector:
     channels: tuple[int, ...]
 
 
-def _vectors(block: Sequence[_Channel], results: _Results, cycles: int) -> Iterator[_Vector]:
-    """Yield the vectors of some results of the channels of a block."""
+#: The number of a vector whose sums wait, its results and its number among these.
+_Place = tuple[int, tuple[int, int]]
+_Made = Callable[[int], Sequence[_Vector]]
+
+
+def _vectors(
+    block: Sequence[_Channel], all_results: Sequence[_Results], cycles: int, number: int
+) -> list[_Vector]:
+    """Return the vectors of results ``number`` of the channels of a block."""
+    results, out = all_results[number], list[_Vector]()
     rows = sorted(
-        (channel.result + at, number, tuple(channel.pixels + place for place in read))
-        for number, channel in enumerate(block)
+        (channel.result + at, place, tuple(channel.pixels + one for one in read))
+        for place, channel in enumerate(block)
         for at, read in zip(results.at, results.read, strict=True)
     )
     for start in range(0, len(rows), cycles):
         part = rows[start : start + cycles]
         part += [part[-1]] * (cycles - len(part))
         goals, channels, pixels = zip(*part, strict=True)
-        yield _Vector(
-            goals, tuple(zip(results.taps, zip(*pixels, strict=True), strict=True)), channels
-        )
+        taps = tuple(zip(results.taps, zip(*pixels, strict=True), strict=True))
+        out.append(_Vector(goals, taps, channels))
+    return out
 
 
-def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
-    """Yield the code."""
+def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Return the code."""
     work = Work.of(node, graph, target)
     source, weights, result = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     cycles, factors, sums = target.cycles, Scratch("grf1"), Scratch("grf0")
+    parted = work.at_once < len(work.taps)
+
+    def summed(made: _Made, first: int, alike: Sequence[_Place], turn: int) -> Iterator[Line]:
+        place, (number, at) = alike[turn]
+        one = made(number)[at]
+        waits = tuple((place + 1) * cycles + cycle for cycle in range(cycles))
+        bias = vector(sums, one.channels) if work.biased else None
+        waiting = vector(sums, waits) if parted else None
+        here = range(first, min(first + work.at_once, len(work.taps)))
+        return _summed(one, here, source, vector(result, one.goal), bias, waiting, factors)
+
     for block in work.blocks:
         if work.biased:
             bias = graph.values[node.inputs[2]]
             yield from _loaded([channel.bias for channel in block], bias, sums, cycles)
-        vectors = [v for found in work.results for v in _vectors(block, found, cycles)]
-        parted = work.at_once < len(work.taps)
+        vectors = [
+            (number, at)
+            for number, found in enumerate(work.results)
+            for at in range(work.vectors(len(block), found))
+        ]
+        made = cache(partial(_vectors, block, work.results, cycles))
         # Sums of vectors wait in the registers behind the biases while weights are exchanged.
         most = work.registers // cycles - 1 if parted else len(vectors)
         for start in range(0, len(vectors), most):
-            some = vectors[start : start + most]
+            some = enumerate(vectors[start : start + most])
+            groups = [list(group) for _, group in groupby(some, lambda one: one[1][0])]
             for first in range(0, len(work.taps), work.at_once):
                 taps = work.taps[first : first + work.at_once]
                 wanted = [channel.weights + at for channel in block for at in taps]
                 yield from _loaded(wanted, weights, factors, cycles)
-                for number, one in enumerate(some):
-                    waits = tuple((number + 1) * cycles + cycle for cycle in range(cycles))
-                    yield from _summed(
-                        one,
-                        range(first, first + len(taps)),
-                        source,
-                        vector(result, one.goal),
-                        vector(sums, one.channels) if work.biased else None,
-                        vector(sums, waits) if parted else None,
-                        factors,
-                    )
+                for alike in groups:
+                    yield Repeat(len(alike), partial(summed, made, first, alike))
 
 
 def _loaded(places: Sequence[int], value: Words, registers: Scratch, cycles: int) -> Iterator[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..code.lines import BlockOperand, Fragment, Line, Move, Operand, PeOperand, Step, single_step
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Level
@@ -12,16 +13,6 @@ from ..machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, SameAxes, layout_of
 from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
-from .fragment import (
-    BlockOperand,
-    Fragment,
-    Line,
-    Move,
-    Operand,
-    PeOperand,
-    Step,
-    single_step,
-)
 from .switch.unit_masks import NUMBERS, UnitMasks
 
 DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"

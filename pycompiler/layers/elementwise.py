@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from ..code.lines import Fragment, PeOperand
+from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
 from ..machine import IntArray, Target
@@ -20,13 +23,12 @@ from .base import (
     operand_addresses,
     outside_lm,
 )
-from .fragment import Fragment, PeOperand
 from .functions.elementwise_function import Call, Function
 from .functions.fused import FUSED
 from .functions.program import Input, Program
 from .functions.shorter import with_products_in_sums, without_masks
 from .functions.table import FUNCTIONS
-from .pipeline_code import Pipeline, best_pipeline, emit
+from .pipeline_code import Pipeline, best_pipeline, pipeline_code
 
 
 class Elementwise(Layer):
@@ -107,18 +109,12 @@ class Elementwise(Layer):
         self, node: MNNode, graph: MNGraph, placement: Placement, target: Target
     ) -> int | None:
         """Count the steps of the pipeline between these banks."""
-        homes = tuple(bank.memory for bank in placement.inputs)
-        found = self._between(node, graph, homes, placement.outputs[0].memory, target)
-        return found.steps(-(-(graph.values[node.outputs[0]].num_lw or 0) // target.cycles))
+        return self._pipeline(node, graph, placement, target)[1]
 
-    def _pipeline(self, node: MNNode, graph: MNGraph, target: Target) -> Pipeline:
-        homes = tuple(graph.values[name].location.memory for name in distinct(node.inputs))
-        out = graph.values[node.outputs[0]]
-        return self._between(node, graph, homes, out.location.memory, target)
-
-    def _between(
-        self, node: MNNode, graph: MNGraph, homes: tuple[str, ...], home: str, target: Target
-    ) -> Pipeline:
+    def _pipeline(
+        self, node: MNNode, graph: MNGraph, placement: Placement, target: Target
+    ) -> tuple[Pipeline, int]:
+        """Return the pipeline between these banks, and its steps."""
         inputs = distinct(node.inputs)
         out = graph.values[node.outputs[0]]
         program = _program(
@@ -129,25 +125,28 @@ class Elementwise(Layer):
             node.attributes,
         )
         rows = -(-(out.num_lw or 0) // target.cycles)
-        words = [graph.values[name].num_lw or 0 for name in inputs]
-        return best_pipeline(program, homes, home, target, rows, words)
+        words = tuple(graph.values[name].num_lw or 0 for name in inputs)
+        homes = tuple(bank.memory for bank in placement.inputs)
+        return best_pipeline(program, homes, placement.outputs[0].memory, target, rows, words)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps of the pipeline."""
-        num_lw = graph.values[node.outputs[0]].num_lw or 0
-        return self._pipeline(node, graph, target).steps(-(-num_lw // target.cycles))
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Emit the pipeline over all rows of the result's share."""
-        out = graph.values[node.outputs[0]]
-        num_lw = out.num_lw or 0
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
+        """Return the pipeline over all rows of the result's share."""
+        inputs, out = distinct(node.inputs), graph.values[node.outputs[0]]
         addresses = self._addresses(node, graph)
         operands = [
-            _rows(graph.values[name], addresses[name], target) for name in distinct(node.inputs)
+            _rows(graph.values[name], addresses[name], target).__getitem__ for name in inputs
         ]
-        results = _rows(out, np.arange(num_lw, dtype=np.int64), target)
-        lines = emit(self._pipeline(node, graph, target), operands, results, target)
-        return Fragment(tuple(lines), packed=True)
+        results = _rows(out, np.arange(out.num_lw or 0, dtype=np.int64), target)
+        found, _ = self._pipeline(node, graph, _banks(node, graph), target)
+        return pipeline_code(found, operands, results.__getitem__, len(results), target)
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Return the number of steps, of which no addresses are needed."""
+        return self._pipeline(node, graph, _banks(node, graph), target)[1]
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the lines, which cannot be packed further."""
+        return replace(super().emit(node, graph, target), packed=True)
 
 
 @lru_cache(maxsize=1024)
@@ -163,6 +162,15 @@ def _program(
     program = Program()
     found = without_masks(program.finish(FUNCTIONS[op].build(program, call)))
     return with_products_in_sums(found) if op == FUSED else found
+
+
+def _banks(node: MNNode, graph: MNGraph) -> Placement:
+    """Return where the operands and the result lie."""
+    inputs, outputs = (
+        tuple(graph.values[name].location for name in names)
+        for names in (distinct(node.inputs), node.outputs)
+    )
+    return Placement(inputs, outputs)
 
 
 def _rows(value: MNValue, words: IntArray, target: Target) -> list[PeOperand]:

@@ -14,7 +14,6 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, UntiedAxes
-from .fragment import Fragment
 
 FORGET = "MNCoreForget"
 
@@ -36,14 +35,6 @@ class Forget(UntiedAxes):
             yield f"`{node.inputs[0]}`, which is not in LM"
         if node.outputs:
             yield "results"
-
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count no steps."""
-        return 0
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return no code."""
-        return Fragment(())
 
 
 def without_forgets(graph: MNGraph) -> MNGraph:

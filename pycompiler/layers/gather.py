@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Special, Step
+from ..code.nest import Nest
 from ..graph.digits import Part, parts
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
@@ -27,7 +29,6 @@ from .base import (
 )
 from .data_movement import MOVED
 from .default_layout import built, closed, dense, small, whole_layout
-from .fragment import Forward, Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
 from .scratch import Scratch, vector
 
 #: A layout of copies on all units.
@@ -164,32 +165,25 @@ class Gather(Picks):
         if any(sub.level is Level.W for sub in units):
             yield f"`{out.name}`: an axis of the index on words"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps."""
-        return len(self.emit(node, graph, target).lines)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: fill T with a vector of indices, then copy the long words it picks."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         cycles = target.cycles
         _, size = _picked(node, graph)
         constants = Scratch("grf1")
-        lines = [
-            _step("imm", (Literal(bits),), vector(constants, (at,) * cycles))
-            for at, bits in ((_LAST, size - 1), (_ONE, (WORDS_PER_LONG - 1).bit_length()))
-        ]
+        for at, bits in ((_LAST, size - 1), (_ONE, (WORDS_PER_LONG - 1).bit_length())):
+            yield _step("imm", (Literal(bits),), vector(constants, (at,) * cycles))
         width = target.words("t") // cycles
         register = PeOperand("t", tuple(width * cycle for cycle in range(cycles)))
         nowhere, before = Special("nowrite"), Forward("alu")
         for asked, words in _work(node, graph, target):
             last, one = (vector(constants, (at,) * cycles) for at in (_LAST, _ONE))
-            lines.append(_step("uimin", (vector(index, asked), last), nowhere))
-            lines.append(_step("ilsl", (before, one), register))
+            yield _step("uimin", (vector(index, asked), last), nowhere)
+            yield _step("ilsl", (before, one), register)
             for goal, source in words:
                 here = vector(table, source)
                 picked = PeOperand(here.memory, here.offsets, here.value, indirect=True)
-                lines.append(_step("lpassa", (picked,), vector(out, goal)))
-        return Fragment(tuple(lines))
+                yield _step("lpassa", (picked,), vector(out, goal))
 
 
 #: The long words of the index in T; pairs of vectors: long words of the result, and their addresses

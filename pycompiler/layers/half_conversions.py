@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ..code.lines import PeOperand, single_step
+from ..code.nest import Nest, Repeat
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
@@ -17,7 +19,6 @@ from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, OtherLm, UntiedAxes, layout_of
 from .default_layout import fresh_layout, most_words
-from .fragment import Fragment, PeOperand, single_step
 
 WIDEN, NARROW = "MNCoreWiden", "MNCoreNarrow"
 #: The attribute that numbers the axis along which the halves of a long word lie.
@@ -125,18 +126,14 @@ class Conversion(UntiedAxes, OtherLm):
         if not agrees(has, needs, singles.shape, singles.dtype, target):
             yield f"`{singles.name}` in layout {singles.layout}"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps: one for each vector of halves."""
-        halves, _ = self._pair(node)
-        return layout_of(graph.values[halves]).num_lw(target.cycles) // target.cycles
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: the MAU passes halves on as singles, or rounds singles that it reads."""
         halves, singles = (graph.values[name] for name in self._pair(node))
-        times = _ratio()
-        lines = []
+        times, count = _ratio(), layout_of(halves).num_lw(1)
         room = layout_of(singles).num_lw(target.cycles) // times
-        for words in _vectors(layout_of(halves).num_lw(1), room, target.cycles):
+
+        def convert(turn: int) -> Nest:
+            words = _vector(turn * target.cycles, count, room, target.cycles)
             narrow = PeOperand(halves.location.memory, words, halves.name)
             wide = PeOperand(
                 singles.location.memory,
@@ -145,22 +142,22 @@ class Conversion(UntiedAxes, OtherLm):
                 words=times * WORDS_PER_LONG,
             )
             if self.op == WIDEN:
-                lines.append(single_step("mau", "hvpassa", (narrow,), wide))
+                yield single_step("mau", "hvpassa", (narrow,), wide)
             else:
                 read = replace(wide, reduce=True)
-                lines.append(single_step("mau", "hvpassar", (read,), narrow))
-        return Fragment(tuple(lines))
+                yield single_step("mau", "hvpassar", (read,), narrow)
+
+        yield Repeat(-(-count // target.cycles), convert)
 
 
-def _vectors(count: int, room: int, cycles: int) -> Iterator[tuple[int, ...]]:
-    """Yield the long words of halves of each step.
+def _vector(start: int, count: int, room: int, cycles: int) -> tuple[int, ...]:
+    """Return the long words of halves of the step from long word ``start`` of ``count`` on.
 
     Singles have ``room`` for so many of them. That may be less than a whole number of vectors, and
     what lies behind belongs to another value. So the last vector repeats long words of others.
     """
-    for start in range(0, count, cycles):
-        first = start if start + cycles <= room else max(0, count - cycles)
-        yield tuple(first + step if first + step < room else step % count for step in range(cycles))
+    first = start if start + cycles <= room else max(0, count - cycles)
+    return tuple(first + step if first + step < room else step % count for step in range(cycles))
 
 
 def _axis(node: MNNode) -> int:

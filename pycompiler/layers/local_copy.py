@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..code.lines import alu_step
+from ..code.nest import Nest, Repeat
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Layer, OtherLm, SameAxes
-from .fragment import Fragment, alu_step
 from .scratch import vector
 
 COPY = "MNCoreCopy"
@@ -30,18 +31,15 @@ class LocalCopy(SameAxes, OtherLm):
         if (source.layout, source.dtype) != (result.layout, result.dtype):
             yield "a change of layout or dtype"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count a step per vector."""
-        return (graph.values[node.inputs[0]].num_lw or 0) // target.cycles
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return a copy per vector."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        steps = []
-        for start in range(0, source.num_lw or 0, target.cycles):
-            at = tuple(range(start, start + target.cycles))
-            steps.append(alu_step("lpassa", (vector(source, at),), vector(result, at)))
-        return Fragment(tuple(steps))
+
+        def copy(turn: int) -> Nest:
+            at = tuple(range(turn * target.cycles, (turn + 1) * target.cycles))
+            yield alu_step("lpassa", (vector(source, at),), vector(result, at))
+
+        yield Repeat((source.num_lw or 0) // target.cycles, copy)
 
 
 LAYERS: tuple[Layer, ...] = (LocalCopy(),)

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+from ..code.lines import Fragment
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
@@ -33,7 +34,6 @@ from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
-from .fragment import Fragment
 from .products import resident, streamed, streamed_code
 from .products.choose import candidate_layouts, choose_layouts
 from .products.layouts import wanted_layouts

@@ -12,19 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..code.lines import Forward, Line, Literal, PeOperand, Special, alu_step, mask_register
 from ..graph.digits import Part, parts
 from ..graph.graph import MNValue
 from ..graph.layout import Level
 from ..machine import WORDS_PER_LONG, Target
-from .fragment import (
-    Forward,
-    Line,
-    Literal,
-    PeOperand,
-    Special,
-    alu_step,
-    mask_register,
-)
 from .switch.unit_masks import NUMBERS
 
 _REGISTER = 1  # mask register

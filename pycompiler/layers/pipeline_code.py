@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Special, Step, alu_step
+from ..code.nest import Nest, Repeat, resources
 from ..machine import WORDS_PER_LONG, Target
-from .fragment import (
-    Forward,
-    Instruction,
-    Literal,
-    Operand,
-    PeOperand,
-    Special,
-    Step,
-    alu_step,
-)
 from .functions.modulo_schedule import plan_rows
 from .functions.program import Constant, Input, Program, Source
 from .functions.separate_inputs import HELD
@@ -24,11 +16,11 @@ from .functions.software_pipeline import Issue, Plan
 
 _STAGING = "grf0"  # where results wait when their LM cannot be written at once
 
-#: One operand or result per row.
-Rows = Sequence[PeOperand]
+#: The operand or result of a row.
+Rows = Callable[[int], PeOperand]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pipeline:
     """How a program runs over rows: directly, or through registers in chunks of ``chunk`` rows.
 
@@ -40,19 +32,6 @@ class Pipeline:
     plan: Plan
     chunk: int | None = None
     held: tuple[int, ...] = ()
-
-    def steps(self, rows: int) -> int:
-        """Count the lines that :func:`emit` gives."""
-        plan = self.plan
-        constants = {constant for _, constant in plan.constants}
-        count = sum(len(set(constant.words)) for constant in constants)
-        read = {number for _, number in plan.inputs}
-        count += sum(-(-self.held[number] // plan.cycles) for number in read)
-        if self.chunk is None:
-            return count + plan.steps(rows)
-        whole, rest = divmod(rows, self.chunk)
-        count += whole * (plan.steps(self.chunk) + self.chunk)
-        return count + (plan.steps(rest) + rest if rest else 0)
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +62,7 @@ def pipeline(
                 found.append(Pipeline(staged, room, held))
     assert found or any(held), "a program that no interval fits"
     many = 4 * target.words(_STAGING)
-    return min(found, key=lambda one: one.steps(many), default=None)
+    return min(found, key=lambda one: _steps(one, len(homes), many, target), default=None)
 
 
 def best_pipeline(
@@ -92,9 +71,9 @@ def best_pipeline(
     home: str,
     target: Target,
     rows: int,
-    words: Sequence[int],
-) -> Pipeline:
-    """Return the pipeline with the fewest lines for ``rows`` rows.
+    words: tuple[int, ...],
+) -> tuple[Pipeline, int]:
+    """Return the pipeline with the fewest lines for ``rows`` rows, and their number.
 
     ``words`` has the long words of each operand. Those of which the rows read each one several
     times may be copied to registers first.
@@ -104,58 +83,69 @@ def best_pipeline(
     most = min(rows * target.cycles // 2, target.words(_STAGING) // 4)
     held = tuple(count if count <= most else 0 for count in words)
     other = pipeline(program, homes, home, target, held) if any(held) else None
-    return min((p for p in (plain, other) if p is not None), key=lambda one: one.steps(rows))
+    tried = [one for one in (plain, other) if one is not None]
+    counts = [_steps(one, len(homes), rows, target) for one in tried]
+    return tried[counts.index(min(counts))], min(counts)
 
 
-def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Target) -> list[Step]:
-    """Return the lines that compute ``results``; ``operands`` are by input number."""
-    plan = found.plan
-    operands, loads = _held(found, operands, target)
-    steps = [*_constants(plan, target), *loads]
+@lru_cache(maxsize=4096)
+def _steps(found: Pipeline, operands: int, rows: int, target: Target) -> int:
+    """Count the lines for ``rows`` rows of so many operands, wherever they are."""
+
+    def anywhere(row: int) -> PeOperand:
+        return PeOperand(_STAGING, tuple(range(target.cycles)))
+
+    nest = pipeline_code(found, [anywhere] * operands, anywhere, rows, target)
+    return resources(nest).steps
+
+
+def pipeline_code(
+    found: Pipeline, operands: Sequence[Rows], results: Rows, rows: int, target: Target
+) -> Nest:
+    """Return the code that computes ``rows`` rows of results; operands are by input number."""
+    plan, operands = found.plan, list(operands)
+    yield from _constants(plan, target)
+    for number in sorted({number for _, number in plan.inputs}):
+        operands[number] = yield from _held(found, number, operands[number], rows, target)
     if found.chunk is None:
-        return [*steps, *_lines(plan, operands, results, target)]
-    base = plan.free[_STAGING]
-    for first in range(0, len(results), found.chunk):
-        part = slice(first, min(first + found.chunk, len(results)))
-        homes = results[part]
-        waiting = [
-            PeOperand(_STAGING, tuple(base + row * target.cycles + c for c in range(target.cycles)))
-            for row in range(len(homes))
-        ]
-        steps += _lines(plan, [rows[part] for rows in operands], waiting, target)
-        steps += copies(waiting, homes)
-    return steps
+        yield from _lines(plan, operands, results, rows, target)
+        return
+    size, base = found.chunk, plan.free[_STAGING]
+
+    def waiting(row: int) -> PeOperand:
+        at = base + row * target.cycles
+        return PeOperand(_STAGING, tuple(range(at, at + target.cycles)))
+
+    def chunk(turn: int) -> Nest:
+        first = turn * size
+        count = min(size, rows - first)
+        yield from _lines(plan, operands, waiting, count, target, first)
+        yield Repeat(count, lambda row: [alu_step("lpassa", (waiting(row),), results(first + row))])
+
+    yield Repeat(rows // size, chunk)
+    if rows % size:
+        yield from chunk(rows // size)
 
 
 def _held(
-    found: Pipeline, operands: Sequence[Rows], target: Target
-) -> tuple[list[Rows], list[Step]]:
-    """Return the operands with rows of registers for those that lie there, and the copies."""
-    out, steps, cycles = list(operands), [], target.cycles
-    for number in sorted({number for _, number in found.plan.inputs}):
-        count, rows = found.held[number], operands[number]
-        known = sorted({word for row in rows for word in row.offsets})
-        place = {word: at for at, word in enumerate(known)}
-        out[number] = [
-            replace(row, value=None, offsets=tuple(place[word] for word in row.offsets))
-            for row in rows
-        ]
-        banks = {bank: at for (bank, own), at in found.plan.inputs.items() if own == number}
-        for start in range(0, count, cycles):
-            part = [known[min(start + c, len(known) - 1)] for c in range(cycles)]
-            homes = tuple(
-                PeOperand(bank, tuple(range(at + start, at + start + cycles)))
-                for bank, at in banks.items()
-            )
-            source = replace(rows[0], offsets=tuple(part))
-            steps.append(Step((Instruction("alu", "lpassa", (source,), homes),)))
-    return out, steps
-
-
-def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Iterator[Step]:
-    """Yield one step per row, which copies it."""
-    for source, destination in zip(sources, destinations, strict=True):
-        yield alu_step("lpassa", (source,), destination)
+    found: Pipeline, number: int, rows: Rows, count: int, target: Target
+) -> Generator[Step, None, Rows]:
+    """Yield the copies of an operand to registers; return where its ``count`` rows lie there."""
+    cycles = target.cycles
+    known = sorted({word for row in range(count) for word in rows(row).offsets})
+    place = {word: at for at, word in enumerate(known)}
+    banks = {bank: at for (bank, own), at in found.plan.inputs.items() if own == number}
+    for start in range(0, found.held[number], cycles):
+        part = tuple(known[min(start + c, len(known) - 1)] for c in range(cycles))
+        homes = tuple(
+            PeOperand(bank, tuple(range(at + start, at + start + cycles)))
+            for bank, at in banks.items()
+        )
+        source = replace(rows(0), offsets=part)
+        yield Step((Instruction("alu", "lpassa", (source,), homes),))
+    return lambda row: replace(
+        rows(row), value=None, offsets=tuple(place[word] for word in rows(row).offsets)
+    )
 
 
 def _constants(plan: Plan, target: Target) -> Iterator[Step]:
@@ -176,21 +166,29 @@ def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
     return Step((Instruction("alu", "imm", (Literal(word),), tuple(homes)),))
 
 
-def _lines(plan: Plan, operands: Sequence[Rows], results: Rows, target: Target) -> Iterator[Step]:
-    for line in plan.timeline(len(results)):
-        yield Step(
+def _lines(
+    plan: Plan, operands: Sequence[Rows], results: Rows, rows: int, target: Target, first: int = 0
+) -> Nest:
+    """Return the code of ``rows`` rows; their operands are those from row ``first`` on."""
+
+    def line(issued: Sequence[tuple[Issue, int]]) -> Step:
+        return Step(
             tuple(
-                _instruction(plan, issue, row, operands, results[row], target)
-                for issue, row in line
+                _instruction(
+                    plan, issue, row, [own(first + row) for own in operands], results(row), target
+                )
+                for issue, row in issued
             )
         )
+
+    return plan.timeline(rows, line)
 
 
 def _instruction(
     plan: Plan,
     issue: Issue,
     row: int,
-    operands: Sequence[Rows],
+    operands: Sequence[PeOperand],
     result: PeOperand,
     target: Target,
 ) -> Instruction:
@@ -219,13 +217,13 @@ def _instruction(
 
 
 def _source(
-    plan: Plan, source: Source, bank: str, row: int, operands: Sequence[Rows], target: Target
+    plan: Plan, source: Source, bank: str, row: int, operands: Sequence[PeOperand], target: Target
 ) -> Operand:
     what = source.row
     if bank in target.forwards.values():
         return Forward(bank, source.negate)
     if isinstance(what, Input):
-        found = operands[what.number][row]
+        found = operands[what.number]
         at = plan.inputs.get((bank, what.number))
         if at is not None:
             found = replace(found, memory=bank, offsets=tuple(at + o for o in found.offsets))

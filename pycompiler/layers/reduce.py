@@ -11,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..graph.digits import PrimeDigit
-from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, MNNode, MNValue
-from ..graph.layout import Level
-from ..machine import WORDS_PER_LONG, Target
-from ..tolerance import MOVE, PRODUCT, SUM
-from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits, outside_lm
-from .fragment import (
+from ..code.lines import (
     Forward,
     Fragment,
     Instruction,
@@ -30,6 +23,13 @@ from .fragment import (
     Step,
     single_step,
 )
+from ..graph.digits import PrimeDigit
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue
+from ..graph.layout import Level
+from ..machine import WORDS_PER_LONG, Target
+from ..tolerance import MOVE, PRODUCT, SUM
+from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits, outside_lm
 from .padding import count_padding_steps, fill_padding, no_bits
 from .reduce_kinds import LEAST, MOST, PRODUCTS, SUMS, Joining
 from .reduce_plan import CONSTANTS, Plan, plan

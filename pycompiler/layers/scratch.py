@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..code.lines import PeOperand
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNValue
-from .fragment import PeOperand
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from ..machine import Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, UntiedAxes, layout_of
 from .dram_transfer_plan import plan_transfer
-from .fragment import Fragment
 
 SPLIT, CONCAT = "MNCoreInputSplit", "MNCoreOutputConcat"
 #: The operator whose operands are whole values in DRAM.
@@ -55,12 +54,6 @@ class _Slices(UntiedAxes):
             there = (whole.addr or 0) + number * words
             if None not in (whole.addr, value.addr) and value.addr != there:
                 yield f"`{part}` at {value.addr}, not slice {number} of `{name}`"
-
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        return 0
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        return Fragment(())
 
 
 LAYERS: tuple[Layer, ...] = (_Slices(SPLIT), _Slices(CONCAT))

@@ -12,7 +12,6 @@ from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
 from .default_layout import built, fresh_layout, most_words, whole_layout
-from .fragment import Fragment
 from .reshape import fitted, flat, padded_axes, reshaped, same_words, stretches
 
 
@@ -120,14 +119,6 @@ class View(Moving):
             return
         if not same_words(ours, source.shape, theirs, result.shape):
             yield f"`{result.name}` in layout {theirs}"
-
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count nothing."""
-        return 0
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return no code."""
-        return Fragment(())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes that source and result have in common.

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..code.lines import Forward, Line, Literal, Operand, PeOperand, Special, single_step
+from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..machine import Target
@@ -20,7 +22,6 @@ from ..pfvm.windows import ALONG_ONE_AXIS, HOST, AxisWindow, windows_of
 from ..tolerance import MOVE, SUM
 from .copied_elements import Picked, Selection
 from .copy_operators import copied_addresses
-from .fragment import Forward, Fragment, Line, Literal, Operand, PeOperand, Special, single_step
 from .picks import SpreadCopy
 from .scratch import Scratch, vector
 
@@ -58,20 +59,15 @@ class Window(SpreadCopy):
         assert found is not None
         return {found[0]: 1}
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps."""
-        return len(self.emit(node, graph, target).lines)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: a step per tap for every vector of the result."""
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         found = _window(node, graph)
         assert found is not None
         factors = {1 / count for count in found[1].counts} if self.average else set()
         registers = {factor: at for at, factor in enumerate(sorted(factors))}
-        lines: list[Line] = []
         if factors - {1.0}:
-            lines += (_constant(value, at, target) for value, at in registers.items())
+            yield from (_constant(value, at, target) for value, at in registers.items())
         for rows in _rows(node, graph, self.average):
             for start in range(0, len(rows), target.cycles):
                 part = rows[start : start + target.cycles]
@@ -83,8 +79,7 @@ class Window(SpreadCopy):
                     vector(source, tuple(row.taps[tap] for row in part))
                     for tap in range(len(part[0].taps))
                 ]
-                lines += _joined(self.joining[source.dtype], taps, goal, scale)
-        return Fragment(tuple(lines))
+                yield from _joined(self.joining[source.dtype], taps, goal, scale)
 
 
 def _joined(

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ..code.lines import Fragment
 from ..emit.concat import concatenate
 from ..emit.fragment_cache import Fragments, renamed
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..layers.base import Placement, banks_of, layout_of
 from ..layers.dram_transfer_plan import dram_words
-from ..layers.fragment import Fragment
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
 from ..machine import Target, load_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pycompiler.layers.fragment import (
+from pycompiler.code.lines import (
     BlockOperand,
     Forward,
     Instruction,

@@ -14,12 +14,12 @@ from compiling import LONG, compiled, model_of, random_inputs, run, sampled
 
 import emu2
 from emu2._core import Needs, Timeline
+from pycompiler.code.lines import Forward, Instruction, MatrixOperand, PeOperand, Special
 from pycompiler.emit.ports import op_of, rules_of
 from pycompiler.emit.text import instruction_text
 from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.graph.layout_text import parse_pad_layout
 from pycompiler.layers.dram_transfer_plan import plan_transfer
-from pycompiler.layers.fragment import Forward, Instruction, MatrixOperand, PeOperand, Special
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.runtime.device import Board

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from ...code.lines import Step
+from ...code.nest import Nest, Repeat
 from .program import Constant, Operation
 
 
@@ -53,25 +56,34 @@ class Plan:
         """Steps from a row's first instruction to its last."""
         return self.issues[-1].step + 1
 
-    def steps(self, rows: int) -> int:
-        """Count the steps in which something is issued when ``rows`` go through."""
-        issued = {issue.step for issue in self.issues}
-        if rows <= self.length // self.interval + 1:
-            return len({s + row * self.interval for s in issued for row in range(rows)})
-        # Further rows do not change which steps at the start and the end are unused.
-        filled = self.length // self.interval + 1
-        return self.steps(filled) + (rows - filled) * len({s % self.interval for s in issued})
-
-    def timeline(self, rows: int) -> Iterator[list[tuple[Issue, int]]]:
-        """Yield the instructions that each step issues, with the number of the row of each."""
-        by_phase: dict[int, list[Issue]] = {}
+    @cached_property
+    def _phases(self) -> dict[int, list[Issue]]:
+        found: dict[int, list[Issue]] = {}
         for issue in self.issues:
-            by_phase.setdefault(issue.step % self.interval, []).append(issue)
-        for step in range(self.length + (rows - 1) * self.interval):
-            line = []
-            for issue in by_phase.get(step % self.interval, ()):
-                row = (step - issue.step) // self.interval
-                if 0 <= row < rows:
-                    line.append((issue, row))
-            if line:
-                yield line
+            found.setdefault(issue.step % self.interval, []).append(issue)
+        return found
+
+    def timeline(self, rows: int, line: Callable[[Sequence[tuple[Issue, int]]], Step]) -> Nest:
+        """Return the nest of the steps in which something is issued when ``rows`` go through.
+
+        ``line`` makes a step of its instructions and the number of the row of each.
+        """
+
+        def steps(start: int, end: int) -> Iterator[Step]:
+            for step in range(start, end):
+                found = [
+                    (issue, (step - issue.step) // self.interval)
+                    for issue in self._phases.get(step % self.interval, ())
+                    if 0 <= (step - issue.step) // self.interval < rows
+                ]
+                if found:
+                    yield line(found)
+
+        def turn(number: int) -> Nest:
+            return steps((filled + number) * self.interval, (filled + number + 1) * self.interval)
+
+        # The pipeline is filled when the first row's last instruction is issued.
+        filled = min(rows, -(-self.length // self.interval))
+        yield from steps(0, filled * self.interval)
+        yield Repeat(rows - filled, turn)
+        yield from steps(rows * self.interval, self.length + (rows - 1) * self.interval)

@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from ...cost.moves import dram_rate
-from ...graph.dtypes import MNDtype
-from ...graph.graph import MNGraph, MNNode, MNValue
-from ...machine import WORDS_PER_LONG, Target
-from ..base import layout_of
-from ..dram_transfer_instructions import legal_set, members
-from ..dram_transfer_plan import dram_words
-from ..fragment import (
+from ...code.lines import (
     BlockOperand,
     Forward,
     Instruction,
@@ -30,6 +23,13 @@ from ..fragment import (
     alu_step,
     single_step,
 )
+from ...cost.moves import dram_rate
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNNode, MNValue
+from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
+from ..dram_transfer_instructions import legal_set, members
+from ..dram_transfer_plan import dram_words
 from ..scratch import Scratch, vector
 from .rows import (
     Batch,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...code.lines import Fragment
 from ...graph.digits import agrees
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
@@ -15,7 +16,6 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Picks, Placement, layout_of
 from ..data_movement import MOVED
-from ..fragment import Fragment
 from .code import lookup_lines, lookup_steps
 from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
 

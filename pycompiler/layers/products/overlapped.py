@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...code.lines import Forward, Instruction, Line, PeOperand, Step
 from ...machine import Target
-from ..fragment import Forward, Instruction, Line, PeOperand, Step
 from .pipelined import pipelined
 from .roles import Precision
 from .tiles import Pair, convert

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from ...code.lines import Forward, Instruction, Line, Operand, PeOperand, Step
 from ...machine import Target
-from ..fragment import Forward, Instruction, Line, Operand, PeOperand, Step
 from .roles import Precision
 from .tiles import NOWHERE, Pair, convert, uses
 

@@ -10,20 +10,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import cycle, product
 
+from ...code.lines import Forward, Line, MatrixOperand, Operand, PeOperand, Step, alu_step
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import (
-    Forward,
-    Line,
-    MatrixOperand,
-    Operand,
-    PeOperand,
-    Step,
-    alu_step,
-)
 from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
 from .layouts import l1bs_of, wanted_layouts

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...code.lines import BlockOperand, Operand, Step, single_step
 from ...graph.layout import Level
 from ...machine import IntArray, Target, TransferMap
-from ..fragment import BlockOperand, Operand, Step, single_step
 
 
 @dataclass(frozen=True)

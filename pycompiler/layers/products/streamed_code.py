@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ...graph.dtypes import MNDtype
-from ...graph.graph import MNGraph, MNNode
-from ...graph.plan import Streamed
-from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
-from ..fragment import (
+from ...code.lines import (
     BlockOperand,
     Forward,
     Line,
@@ -21,6 +17,10 @@ from ..fragment import (
     alu_step,
     single_step,
 )
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNNode
+from ...graph.plan import Streamed
+from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from .layouts import l1bs_of
 from .roles import bias_of, precision_of
 from .route import Route, route

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from ...code.lines import Forward, Instruction, Line, Literal, PeOperand, Step, alu_step
 from ...graph.dtypes import MNDtype
 from ...machine import WORDS_PER_LONG, Target
-from ..fragment import Forward, Instruction, Line, Literal, PeOperand, Step, alu_step
 from ..switch.unit_masks import UnitMasks
 from ..switch.word_passes import ADDRESSED_BITS
 from .roles import Precision

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...code.lines import Forward, Instruction, MatrixOperand, Operand, PeOperand, Special
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import Forward, Instruction, MatrixOperand, Operand, PeOperand, Special
 from ..scratch import Words
 from .roles import Precision
 

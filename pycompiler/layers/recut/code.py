@@ -15,11 +15,11 @@ from itertools import count
 
 import numpy as np
 
+from ...code.lines import BlockOperand, Line, Move, single_step
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import IntArray, Target
 from ..base import layout_of
 from ..dram_transfer_plan import dram_words
-from ..fragment import BlockOperand, Line, Move, single_step
 from .pieces import Piece, mixed_units, pieces_of, whole_units
 from .plain import unit_of, units_in_dram
 from .shifts import Shifts

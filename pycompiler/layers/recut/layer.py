@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...code.lines import Fragment
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...graph.runs import RUNS
@@ -11,7 +12,6 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
 from ..data_movement import MOVED
-from ..fragment import Fragment
 from ..split_concat import RECUT
 from .code import recut_lines
 from .plain import plain_layout, plain_layouts

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from ...graph.dtypes import MNDtype
-from ...graph.layout import Level
-from ...machine import WORDS_PER_LONG, Target
-from ..fragment import (
+from ...code.lines import (
     BlockOperand,
     Forward,
     Literal,
@@ -22,6 +19,9 @@ from ..fragment import (
     mask_register,
     single_step,
 )
+from ...graph.dtypes import MNDtype
+from ...graph.layout import Level
+from ...machine import WORDS_PER_LONG, Target
 from ..scratch import Scratch, vector
 from ..switch.l1bm_vectors import shifts
 from ..switch.unit_masks import NUMBERS, others

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...code.lines import BlockOperand, PeOperand, Step
 from ...graph.layout import Level
 from ...machine import Target
-from ..fragment import BlockOperand, PeOperand, Step
 from ..scratch import Words
 from .pass_moves import Moves
 from .rows import (

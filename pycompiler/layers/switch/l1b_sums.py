@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...code.lines import BlockOperand, Forward, Line, PeOperand, Special, single_step
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import Target
-from ..fragment import (
-    BlockOperand,
-    Forward,
-    Line,
-    PeOperand,
-    Special,
-    single_step,
-)
 from ..scratch import vector
 from .l1bm_vectors import l1bm_room
 

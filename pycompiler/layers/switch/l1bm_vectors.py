@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...code.lines import BlockOperand, Step, single_step
 from ...errors import error
 from ...machine import Target
-from ..fragment import BlockOperand, Step, single_step
 from ..scratch import Words, vector
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...code.lines import BlockOperand, Line, Move, PeOperand
 from ...errors import error
 from ...machine import Target
-from ..fragment import BlockOperand, Line, Move, PeOperand
 from ..scratch import Words
 from .pass_moves import Moves
 from .rows import (

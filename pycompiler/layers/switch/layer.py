@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...code.lines import Fragment
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
@@ -11,7 +12,6 @@ from ...graph.plan import OnePass
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
-from ..fragment import Fragment
 from .pass_code import pass_code
 from .pass_moves import LayoutChange, NoPassError, moves
 from .pass_search import pass_steps

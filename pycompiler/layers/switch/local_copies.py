@@ -5,9 +5,9 @@ The ALU copies to the new addresses, under masks of the units.
 
 from __future__ import annotations
 
+from ...code.lines import Step, alu_step
 from ...graph.layout import Level
 from ...machine import Target
-from ..fragment import Step, alu_step
 from ..scratch import Words, vector
 from .pass_moves import Moves
 from .pe_mab_passes import chunks, turns

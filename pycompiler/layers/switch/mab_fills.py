@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...code.lines import BlockOperand, Step, single_step
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
-from ..fragment import BlockOperand, Step, single_step
 from ..scratch import Scratch, Words, vector
 from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves

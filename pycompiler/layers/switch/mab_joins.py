@@ -13,10 +13,10 @@ from math import prod
 
 import numpy as np
 
+from ...code.lines import BlockOperand, PeOperand, Step, single_step
 from ...graph.digits import PrimeDigit, primes
 from ...graph.layout import Level
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, IntArray, Target, TransferMap
-from ..fragment import BlockOperand, PeOperand, Step, single_step
 from ..scratch import Scratch
 
 #: The instructions that send up, without their operation, and those that bring down.

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...code.lines import BlockOperand, Line, Move, single_step
 from ...cost.moves import broadcast_rate, join_rate, latency_steps
 from ...graph.digits import PrimeDigit, primes
 from ...graph.layout import Level
 from ...machine import Target
 from ..dram_transfer_instructions import legal_set, members
-from ..fragment import BlockOperand, Line, Move, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room
 from .mab_joins import Join, joins

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...code.lines import Fragment, Line
 from ...graph.graph import MNValue
 from ...graph.layout import Level
 from ...machine import Target
 from ..base import layout_of
-from ..fragment import Fragment, Line
 from . import l1b_passes, l2b_passes, pe_mab_passes, word_passes
 from .local_copies import copy_steps, stays
 from .pass_moves import LayoutChange, moves

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...code.lines import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
-from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
 from .mab_fills import count_fills, fill_steps, is_even, rows

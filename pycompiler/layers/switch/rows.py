@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ...code.lines import BlockOperand, Operand, PeOperand, Step, single_step
 from ...errors import PycompilerError, error
 from ...machine import Target
-from ..fragment import BlockOperand, Operand, PeOperand, Step, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...code.lines import BlockOperand, Step, alu_step, single_step
 from ...machine import Target
-from ..fragment import BlockOperand, Step, alu_step, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
 from .unit_masks import MASK_STEPS, UnitMasks

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ...code.lines import BlockOperand, PeOperand, Step
 from ...graph.layout import Level
 from ...machine import Target
-from ..fragment import BlockOperand, PeOperand, Step
 from ..scratch import Words
 from .rows import Origin, RowRoom, l2_step, rows_of_l1b, way_down, way_up
 from .unit_masks import MASK_STEPS, NUMBERS, UnitMasks, choose_units

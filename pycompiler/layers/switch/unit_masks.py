@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from ...code.lines import Forward, Literal, PeOperand, Special, Step, alu_step, mask_register
 from ...graph.layout import Level
 from ...machine import Target
 from ...machine_limits import MOST_UNITS
-from ..fragment import (
-    Forward,
-    Literal,
-    PeOperand,
-    Special,
-    Step,
-    alu_step,
-    mask_register,
-)
 
 #: The most steps that make a mask, when the number of the unit is at hand.
 MASK_STEPS = 3

@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from ...code.lines import Forward, Literal, Operand, PeOperand, Special, Step, alu_step
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
-from ..fragment import (
-    Forward,
-    Literal,
-    Operand,
-    PeOperand,
-    Special,
-    Step,
-    alu_step,
-)
 from .pass_moves import Moves
 
 _BITS = 64

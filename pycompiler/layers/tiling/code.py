@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...code.lines import Line, Literal, PeOperand, Step, alu_step
 from ...graph.graph import MNValue
 from ...graph.layout import Level
 from ...machine import IntArray, Target
-from ..fragment import Line, Literal, PeOperand, Step, alu_step
 from ..scratch import vector
 from ..switch.l1b_passes import l1b_steps
 from ..switch.l2b_passes import l2b_lines

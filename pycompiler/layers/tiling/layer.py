@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from ...code.lines import Fragment
 from ...graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, OtherLm
 from ..data_movement import MOVED, Moving
-from ..fragment import Fragment
 from . import code
 from .axes import AXES, BEFORE, COUNTS, PLACES, REACH, other_axes
 from .layouts import refusals, ways

@@ -12,11 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from ...graph.dtypes import MNDtype
-from ...graph.graph import MNGraph, MNNode, MNValue
-from ...machine import WORDS_PER_LONG, Target
-from ..base import layout_of
-from ..fragment import (
+from ...code.lines import (
     Forward,
     Instruction,
     Line,
@@ -26,6 +22,10 @@ from ..fragment import (
     Step,
     alu_step,
 )
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNNode, MNValue
+from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
 from ..products.pipelined import pipelined, product_of
 from ..products.resident import axis_addresses
 from ..products.roles import Precision, precision_of, roles_of

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from ...code.lines import BlockOperand, Fragment, Line, Move, PeOperand, single_step
 from ...cost.moves import (
     broadcast_rate,
     chip_dram_rate,
@@ -24,7 +25,6 @@ from ...graph.plan import SharedSums
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of, other_layouts
-from ..fragment import BlockOperand, Fragment, Line, Move, PeOperand, single_step
 from ..scratch import vector
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
 from .shares import shares_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ...code.lines import Fragment, Line
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
 from ...graph.layout import Layout
@@ -13,7 +14,6 @@ from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of, outside_lm
-from ..fragment import Fragment, Line
 from ..products.roles import PRECISION, precision_of
 from ..reduce import Factor, batch_lines, count_lines
 from ..reduce_kinds import SUMS

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from compiling import with_seeds
 
+from pycompiler.code.lines import BlockOperand, Move
 from pycompiler.cost.moves import (
     chip_dram_rate,
     dram_rate,
@@ -20,7 +21,6 @@ from pycompiler.cost.moves import (
     move_cost,
     rate,
 )
-from pycompiler.layers.fragment import BlockOperand, Move
 from pycompiler.machine import Target, load_target
 
 MACHINES = ("mncore2", "mini", "what_if/odd", "what_if/wide_dram")

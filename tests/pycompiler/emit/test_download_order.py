@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from compiling import compiled, model_of, run
 
-from pycompiler.emit.addressed_lines import Lines, Shelf
-from pycompiler.emit.download_order import by_first_read, downloads_before
-from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import merge
-from pycompiler.emit.units import Kind
-from pycompiler.layers.dram_transfer import DOWNLOAD
-from pycompiler.layers.fragment import (
+from pycompiler.code.lines import (
     BlockOperand,
     Fragment,
     PeOperand,
@@ -25,6 +19,12 @@ from pycompiler.layers.fragment import (
     alu_step,
     mask_register,
 )
+from pycompiler.emit.addressed_lines import Lines, Shelf
+from pycompiler.emit.download_order import by_first_read, downloads_before
+from pycompiler.emit.fragment_cache import Fragments
+from pycompiler.emit.merge import merge
+from pycompiler.emit.units import Kind
+from pycompiler.layers.dram_transfer import DOWNLOAD
 from pycompiler.machine import load_target
 
 TARGET = load_target("mini")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from compiling import LONG, compiled, model_of
 
+from pycompiler.code.lines import Fragment
 from pycompiler.emit.addressed_lines import Ready, Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.early_downloads import Part, bring_forward
 from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.graph.graph import MNGraph
 from pycompiler.layers.dram_transfer import DOWNLOAD
-from pycompiler.layers.fragment import Fragment
 from pycompiler.machine import Target, load_target
 
 #: Memories in which values lie. L1BM and L2BM only hold what a node moves.

@@ -10,12 +10,7 @@ from compiling import compiled, model_of, run
 from typed_model import typed_model
 
 from pycompiler.app.model import DeviceSegment
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.relocation import Moved, relocate
-from pycompiler.emit.writer import Code
-from pycompiler.errors import PycompilerError
-from pycompiler.layers.fragment import (
+from pycompiler.code.lines import (
     BlockOperand,
     Forward,
     Fragment,
@@ -27,6 +22,11 @@ from pycompiler.layers.fragment import (
     Special,
     Step,
 )
+from pycompiler.emit.concat import concatenate
+from pycompiler.emit.fragment_cache import Fragments
+from pycompiler.emit.relocation import Moved, relocate
+from pycompiler.emit.writer import Code
+from pycompiler.errors import PycompilerError
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 

@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_lines import final
 
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.kept_masks import with_kept_masks
-from pycompiler.graph.layout import Level
-from pycompiler.layers.fragment import (
+from pycompiler.code.lines import (
     Fragment,
     Instruction,
     Line,
@@ -22,6 +19,9 @@ from pycompiler.layers.fragment import (
     alu_step,
     mask_register,
 )
+from pycompiler.emit.concat import concatenate
+from pycompiler.emit.kept_masks import with_kept_masks
+from pycompiler.graph.layout import Level
 from pycompiler.layers.switch.unit_masks import UnitMasks, choose_units
 from pycompiler.machine import Target, load_target
 

@@ -18,6 +18,18 @@ from random_models import random_model
 
 import emu2
 from pycompiler.app.model import DeviceSegment
+from pycompiler.code.lines import (
+    BlockOperand,
+    Forward,
+    Fragment,
+    Instruction,
+    Line,
+    Move,
+    PeOperand,
+    Special,
+    Step,
+    mask_register,
+)
 from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
@@ -30,18 +42,6 @@ from pycompiler.emit.units import Kind, Unit, _chunks, prepare
 from pycompiler.emit.writer import Code
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.dram_transfer import DOWNLOAD
-from pycompiler.layers.fragment import (
-    BlockOperand,
-    Forward,
-    Fragment,
-    Instruction,
-    Line,
-    Move,
-    PeOperand,
-    Special,
-    Step,
-    mask_register,
-)
 from pycompiler.machine import Target, load_target
 
 

@@ -11,15 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_lines import MASK, Lines, final
 
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.merge import merge
-from pycompiler.emit.node_order import Urgency
-from pycompiler.emit.other_words import OtherWords
-from pycompiler.emit.timeline import Timeline
-from pycompiler.emit.units import Kind, prepare
-from pycompiler.graph.digits import PrimeDigit, primes
-from pycompiler.graph.layout import Level
-from pycompiler.layers.fragment import (
+from pycompiler.code.lines import (
     BlockOperand,
     Fragment,
     Instruction,
@@ -29,6 +21,14 @@ from pycompiler.layers.fragment import (
     mask_register,
     single_step,
 )
+from pycompiler.emit.concat import concatenate
+from pycompiler.emit.merge import merge
+from pycompiler.emit.node_order import Urgency
+from pycompiler.emit.other_words import OtherWords
+from pycompiler.emit.timeline import Timeline
+from pycompiler.emit.units import Kind, prepare
+from pycompiler.graph.digits import PrimeDigit, primes
+from pycompiler.graph.layout import Level
 from pycompiler.layers.scratch import Scratch
 from pycompiler.layers.switch.network_joins import across, down, network_of, up
 from pycompiler.machine import Target, load_target

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from random_lines import Lines, final
 
 import emu2
+from pycompiler.code.lines import Fragment, Instruction, PeOperand, Step
 from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
-from pycompiler.layers.fragment import (
-    Fragment,
-    Instruction,
-    PeOperand,
-    Step,
-)
 from pycompiler.machine import load_target
 
 

@@ -11,10 +11,10 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pycompiler.code.lines import BlockOperand, Fragment, Move
 from pycompiler.cost.moves import move_cost
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.short_moves import _PARTS, with_short_moves
-from pycompiler.layers.fragment import BlockOperand, Fragment, Move
 from pycompiler.machine import Target, load_target
 
 

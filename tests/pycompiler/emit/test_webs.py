@@ -10,21 +10,13 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pycompiler.code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
 from pycompiler.emit.addressed_lines import Ready
 from pycompiler.emit.hazards import Accesses
 from pycompiler.emit.other_blocks import OtherBlocks
 from pycompiler.emit.shifted import Shifted
 from pycompiler.emit.units import Kind
 from pycompiler.emit.webs import Web, webs_of
-from pycompiler.layers.fragment import (
-    BlockOperand,
-    Instruction,
-    Line,
-    Move,
-    Operand,
-    PeOperand,
-    Step,
-)
 from pycompiler.machine import Target, load_target
 
 TARGET = load_target("mncore2")

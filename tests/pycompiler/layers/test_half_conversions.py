@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from pycompiler.code.lines import PeOperand
 from pycompiler.graph import Location, MNGraph, MNNode, MNValue, parse_layout
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import TensorType
 from pycompiler.graph.layout import Level
-from pycompiler.layers.fragment import PeOperand
 from pycompiler.layers.half_conversions import AXIS, NARROW, WIDEN
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import WORDS_PER_LONG, Target, load_target

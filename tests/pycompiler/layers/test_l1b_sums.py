@@ -9,11 +9,11 @@ import pytest
 from compiling import Shape
 from one_node import one_node
 
+from pycompiler.code.lines import PeOperand, Step
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph import Location, MNDtype, MNGraph, MNNode, MNValue, parse_layout
 from pycompiler.graph.graph import TensorType
 from pycompiler.layers.base import layout_of
-from pycompiler.layers.fragment import PeOperand, Step
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
 from pycompiler.layers.products.layouts import operand_layouts

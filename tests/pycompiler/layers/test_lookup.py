@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from random_layouts import some_layout
 from typed_model import typed_model
 
+from pycompiler.code.lines import Move, Step
 from pycompiler.cost.moves import dram_rate
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import (
@@ -28,7 +29,6 @@ from pycompiler.graph import (
     parse_layout,
 )
 from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
-from pycompiler.layers.fragment import Move, Step
 from pycompiler.layers.lookup.code import lookup_lines, lookup_steps
 from pycompiler.layers.lookup.layer import LOOKUP, Lookup
 from pycompiler.layers.operators import LAYERS

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from compiling import compiled, model_of, run
 
+from pycompiler.code.lines import BlockOperand
 from pycompiler.graph.digits import primes
-from pycompiler.layers.fragment import BlockOperand
 from pycompiler.layers.scratch import Scratch
 from pycompiler.layers.switch.mab_joins import count_join_steps, join_steps, joins
 from pycompiler.machine import Target

@@ -7,9 +7,9 @@ import onnx
 import pytest
 from compiling import compiled, model_of, run
 
+from pycompiler.code.lines import Step
 from pycompiler.graph.digits import PrimeDigit, primes
 from pycompiler.graph.layout import Level
-from pycompiler.layers.fragment import Step
 from pycompiler.layers.scratch import Scratch
 from pycompiler.layers.switch.network_joins import (
     capacity,

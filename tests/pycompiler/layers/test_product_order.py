@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from compiling import compiled, model_of, run
 
-from pycompiler.layers.fragment import Line, PeOperand, Step
+from pycompiler.code.lines import Line, PeOperand, Step
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
 from pycompiler.layers.products.overlapped import Batch, one_behind_the_other

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from pycompiler.code.lines import Fragment, Line, PeOperand
+from pycompiler.code.nest import Nest, expand, resources
 from pycompiler.emit.concat import concatenate
-from pycompiler.layers.fragment import Fragment, PeOperand, Step
 from pycompiler.layers.functions.modulo_schedule import plan_rows
 from pycompiler.layers.functions.program import (
     ZERO,
@@ -21,8 +22,8 @@ from pycompiler.layers.functions.program import (
     Row,
     Source,
 )
-from pycompiler.layers.pipeline_code import best_pipeline, emit, pipeline
-from pycompiler.machine import load_target
+from pycompiler.layers.pipeline_code import Pipeline, best_pipeline, pipeline, pipeline_code
+from pycompiler.machine import Target, load_target
 
 WORDS = np.iinfo(np.uint64)
 OPERATIONS = {
@@ -78,8 +79,23 @@ def read(program: Program, inputs: list[np.ndarray]) -> np.ndarray:
     return made[program.result.index]
 
 
+def lines_of(found: Pipeline, values: Sequence[Sequence[PeOperand]], target: Target) -> list[Line]:
+    """Return the lines of a pipeline; ``values`` are the rows of the operands and of the result.
+
+    They are counted without making all of them, too.
+    """
+    *operands, result = (rows.__getitem__ for rows in values)
+
+    def nest() -> Nest:
+        return pipeline_code(found, operands, result, len(values[-1]), target)
+
+    lines = list(expand(nest()))
+    assert resources(nest()) == resources(lines)
+    return lines
+
+
 def outcome(
-    steps: Sequence[Step],
+    steps: Sequence[Line],
     addresses: Mapping[str, int],
     homes: Sequence[str],
     given: Sequence[np.ndarray],
@@ -116,8 +132,7 @@ def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
     ]
     found = pipeline(program, homes[:2], homes[2], target)
     assert found is not None
-    steps = emit(found, operands[:2], operands[2], target)
-    assert len(steps) == found.steps(rows)
+    steps = lines_of(found, operands, target)
     data = np.random.default_rng(seed)
     near = data.integers(0, 4, (2, words), dtype=np.uint64)
     given = np.where(
@@ -150,8 +165,7 @@ def test_operands_of_few_words_in_registers(seed: int, homes: tuple[str, ...]) -
     )
     found = pipeline(program, homes[:2], homes[2], target, (0, few))
     assert found is not None
-    steps = emit(found, [a, b], out, target)
-    assert len(steps) == found.steps(rows)
+    steps = lines_of(found, [a, b, out], target)
     data = np.random.default_rng(seed)
     given = [data.integers(0, 4, count, dtype=np.uint64) for count in (words, few)]
     got = outcome(steps, addresses, homes, given, words)
@@ -164,11 +178,11 @@ def test_a_held_operand_leaves_the_port_to_the_other() -> None:
     program = Program()
     program.finish(program.fma(Input(0), Input(1), Input(2)))
     homes = ("lm0", "lm0", "lm0")
-    plain = best_pipeline(program, homes, "lm1", target, 40, (160, 160, 160))
-    held = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
-    assert plain.steps(40) >= 3 * 40
+    _, plain = best_pipeline(program, homes, "lm1", target, 40, (160, 160, 160))
+    held, steps = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
+    assert plain >= 3 * 40
     assert held.held == (0, 2, 2)
-    assert held.steps(40) == 40 + 2
+    assert steps == 40 + 2
 
 
 def test_a_constant_beside_two_held_operands_lies_in_the_t_register() -> None:
@@ -177,7 +191,7 @@ def test_a_constant_beside_two_held_operands_lies_in_the_t_register() -> None:
     total = program.fma(Input(0), Input(1), Input(2))
     program.finish(program.alu("fmax", ZERO, total))
     homes = ("lm0", "lm0", "lm0")
-    found = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
+    found, _ = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
     assert ("t", ZERO) in found.plan.constants
     assert found.plan.interval == 1
 

@@ -10,11 +10,11 @@ import pytest
 from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
 
+from pycompiler.code.lines import BlockOperand, Move, Step
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.graph.layout import Broadcast, Layout, Level, SubAxis
 from pycompiler.graph.verify import layout_ranges
-from pycompiler.layers.fragment import BlockOperand, Move, Step
 from pycompiler.layers.weight_gradient import joining, layer, layouts
 from pycompiler.layers.weight_gradient.joining import JOIN
 from pycompiler.layers.weight_gradient.layouts import shared, ways

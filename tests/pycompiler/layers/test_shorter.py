@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pycompiler.code.lines import Fragment, PeOperand
+from pycompiler.code.nest import expand
 from pycompiler.emit.concat import concatenate
-from pycompiler.layers.fragment import Fragment, PeOperand
 from pycompiler.layers.functions.program import ONES, ZERO, Input, Program, Row, neg
 from pycompiler.layers.functions.shorter import with_products_in_sums, without_masks
-from pycompiler.layers.pipeline_code import emit, pipeline
+from pycompiler.layers.pipeline_code import pipeline, pipeline_code
 from pycompiler.machine import load_target
 
 TARGET = load_target("mini")
@@ -33,8 +34,9 @@ def outcome(program: Program, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     ]
     found = pipeline(program, ("lm0", "lm1"), "lm0", TARGET)
     assert found is not None
-    steps = emit(found, rows[:2], rows[2], TARGET)
-    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, TARGET)
+    *operands, result = (values.__getitem__ for values in rows)
+    nest = pipeline_code(found, operands, result, len(rows[2]), TARGET)
+    code = concatenate([("n", "n", Fragment(tuple(expand(nest))))], addresses, TARGET)
     machine = TARGET.new_machine()
     place = {"group": 0, "l2b": 0, "l1b": 0, "mab": 0, "pe": 0}
     machine.write("lm0", x, addr=0, **place)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from switching import BANKS, check
 
+from pycompiler.code.lines import Step
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Level, MNDtype, MNValue, TensorType, parse_layout
-from pycompiler.layers.fragment import Step
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import load_target

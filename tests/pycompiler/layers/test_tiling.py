@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import elements, some_layout
 
+from pycompiler.code.lines import Fragment
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
-from pycompiler.layers.fragment import Fragment
 from pycompiler.layers.switch.pass_moves import Moves
 from pycompiler.layers.tiling import code
 from pycompiler.layers.tiling.axes import result_shape, tiled_axes

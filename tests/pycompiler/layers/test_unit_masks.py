@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from pycompiler.code.lines import Fragment, PeOperand, Step, alu_step
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph.layout import Level
-from pycompiler.layers.fragment import Fragment, PeOperand, Step, alu_step
 from pycompiler.layers.switch.unit_masks import NUMBERS, UnitMasks, choose_units
 from pycompiler.machine import load_target
 

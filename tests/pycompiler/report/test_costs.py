@@ -13,9 +13,9 @@ import torch
 from compiling import compiled, context, model_of, report_of
 from onnx import TensorProto, helper
 
+from pycompiler.code.lines import BlockOperand, Fragment, Move, single_step
 from pycompiler.emit.concat import concatenate
 from pycompiler.errors import HostFallbackWarning, PycompilerError
-from pycompiler.layers.fragment import BlockOperand, Fragment, Move, single_step
 from pycompiler.machine import Target, load_target
 from pycompiler.report.cycle_shares import KINDS, cycle_shares
 from pycompiler.report.report import Report
