@@ -34,6 +34,8 @@ class NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if kwargs.get("device") == torch.device("meta"):  # nested transforms see fake tensors so
+            kwargs = {**kwargs, "device": torch.device("cpu")}
         if func in _BATCH_NORMS and args[5]:
             self._refuse(args[3:5])
         # Operators of higher order have no schema; torch itself refuses writes in their bodies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from .outcome import HOST, REFUSED, Outcome, general
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
 _MOST_REASONS = 3
+_LONGEST = 120  # characters shown of a reason
 
 
 def record(outcomes: Sequence[Outcome], version: str) -> str:
@@ -36,8 +38,13 @@ def _short(one: Outcome) -> str:
     """Return why a test is not on the device, without names and numbers of one test."""
     if one.kind == REFUSED:
         text = general(one.reason).split("] ", 1)[-1]
-        return text.split(" (")[0][:90]
-    return "; ".join(part[:90] for part in general(one.reason).split("; ")[:_MOST_REASONS])
+        return _words(text.split(" (")[0])
+    return "; ".join(map(_words, general(one.reason).split("; ")[:_MOST_REASONS]))
+
+
+def _words(text: str) -> str:
+    """Return a text with its first words only, if it is long."""
+    return textwrap.shorten(text, _LONGEST, placeholder=" ...")
 
 
 def counts(outcomes: Sequence[Outcome]) -> Counter[str]:

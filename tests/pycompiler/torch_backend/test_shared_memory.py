@@ -99,6 +99,56 @@ WAYS_BACK: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]
         lambda g, x: _ATEN.avg_pool2d_backward(g, x, [3, 3], [2, 2], [1, 1], False, False, None),
         (PICTURE[..., :3, :3].double() / 3, PICTURE.double()),
     ),
+    "rows of an embedding": (
+        lambda g, i: _ATEN.embedding_dense_backward(g, i, 5, 2, False),
+        (PICTURE[0, 0], torch.tensor([1, 4, 2, 1, 0])),
+    ),
+    "rows of an embedding by how often they are read": (
+        lambda g, i: _ATEN.embedding_dense_backward(g, i, 5, -1, True),
+        (PICTURE[0, 0].double(), torch.tensor([1, 4, 2, 1, 1])),
+    ),
+    "softmax of doubles": (
+        lambda g, y: _ATEN._softmax_backward_data(g, y, 1, torch.float64),
+        (PICTURE.double(), PICTURE.double().softmax(1)),
+    ),
+    "log_softmax": (
+        lambda g, y: _ATEN._log_softmax_backward_data(g, y, -1, torch.float32),
+        (PICTURE, PICTURE.log_softmax(-1)),
+    ),
+    "a layer's normalization": (
+        lambda g, x, m, r: _ATEN.native_layer_norm_backward(
+            g, x, [6], m, r, None, None, [True, False, False]
+        )[0],
+        (PICTURE.cos(), PICTURE, PICTURE.mean(-1, True), 1 / PICTURE.std(-1, keepdim=True)),
+    ),
+    "the places of a grid": (
+        lambda g, x, p: _ATEN.grid_sampler_2d_backward(g, x, p, 0, 1, False, [True, True])[1],
+        (PICTURE[..., :3], PICTURE, PICTURE[0].reshape(1, 5, 6, 2)[:, :, :3] * 0.9),
+    ),
+    "adaptive maxima": (
+        lambda g, x, i: _ATEN.adaptive_max_pool2d_backward(g, x, i),
+        (POOLED.cos(), PICTURE, PLACES),
+    ),
+    "bicubic in doubles": (
+        lambda g: _ATEN.upsample_bicubic2d_backward(g, [5, 6], [1, 2, 3, 4], True),
+        (PICTURE.double() / 3,),
+    ),
+    "a list to the nearest": (
+        lambda g: _ATEN.upsample_nearest1d_backward(g, [6], [2, 5, 4]),
+        (PICTURE[0],),
+    ),
+    "gelu of doubles": (
+        lambda g, x: _ATEN.gelu_backward(g, x, approximate="tanh"),
+        (PICTURE.double().cos(), PICTURE.double()),
+    ),
+    "leaky relu from its result": (
+        lambda g, y: _ATEN.leaky_relu_backward(g, y, 0.1, True),
+        (PICTURE.cos(), PICTURE),
+    ),
+    "elu from its result": (
+        lambda g, y: _ATEN.elu_backward(g, 1.5, 1.0, 0.5, True, y),
+        (PICTURE.cos(), PICTURE),
+    ),
     "adaptive averages in doubles": (
         lambda g, x: _ATEN._adaptive_avg_pool2d_backward(g, x),
         (PICTURE[..., :3, :4].double() / 3, PICTURE.double()),
