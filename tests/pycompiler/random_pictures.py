@@ -97,11 +97,19 @@ class _Network:
     def resized(self, value: str, size: Shape) -> str:
         """The picture at another size."""
         rng = self.rng
-        mode = rng.choice(["nearest", "nearest", "linear"])
-        ways = "asymmetric" if mode == "nearest" else "half_pixel"
-        shape = (*self.shapes[value][:2], *size)
-        facts = {"mode": mode, "coordinate_transformation_mode": ways, "nearest_mode": "floor"}
-        return self.add("Resize", [value, "", "", self.ints(*shape)], shape, **facts)
+        before, shape = self.shapes[value], (*self.shapes[value][:2], *size)
+        facts = {"mode": rng.choice(["nearest", "nearest", "linear", "cubic"])}
+        if facts["mode"] == "nearest":
+            facts |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        else:
+            ways = ["half_pixel", "align_corners", "pytorch_half_pixel"]
+            facts["coordinate_transformation_mode"] = rng.choice(ways)
+        if all(after % one == 0 for after, one in zip(size, before[2:], strict=True)):
+            scales = [after // one for after, one in zip(shape, before, strict=True)]
+            reads = [value, "", self.constant(np.array(scales, dtype=np.float32))]
+        else:
+            reads = [value, "", "", self.ints(*shape)]
+        return self.add("Resize", reads, shape, **facts)
 
     def gated(self, value: str) -> str:
         """Squeeze and excite."""
@@ -144,6 +152,9 @@ class _Network:
         reads += [self.weights(ways, gates * size, size), self.weights(ways, 2 * gates * size)]
         direction = "bidirectional" if ways == 2 else rng.choice(["forward", "reverse"])
         facts = {"hidden_size": size, "direction": direction}
+        if rng.random() < 0.5:
+            lengths = [rng.randint(1, width) for _ in range(batch)]
+            reads.append(self.constant(np.array(lengths, dtype=np.int32)))
         found = self.add(op, reads, (width, ways, batch, size), **facts)
         return self.add("Transpose", [found], (batch, ways, size, width), perm=[2, 1, 3, 0])
 
