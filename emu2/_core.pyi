@@ -38,6 +38,7 @@ __all__ = [
     "levels",
     "limit",
     "pack",
+    "pass_moves",
     "plan_passes",
     "race",
     "read_asm",
@@ -154,6 +155,9 @@ def plan_passes(
     switch: _Switch, facts: _Facts, most: int | None
 ) -> list[tuple[int, _Places | None, int]] | None: ...
 def count_pass_steps(switch: _Switch, facts: _Facts, level: int) -> int | None: ...
+def pass_moves(
+    switch: _Switch, facts: _Facts, level: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None: ...
 def count_move_steps(
     moves: Sequence[tuple[int, int, int, int]], times: int, facts: _Facts, level: int
 ) -> int: ...

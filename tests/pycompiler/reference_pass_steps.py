@@ -1,4 +1,4 @@
-"""The steps of passes, counted in Python: the reference of the crate ``switches``."""
+"""The moves of passes and their steps, in Python: the reference of the crate ``switches``."""
 
 from __future__ import annotations
 
@@ -10,21 +10,12 @@ from math import ceil
 import numpy as np
 
 from pycompiler.cost.moves import broadcast_rate, latency_steps, pdm_rate
-from pycompiler.graph.digits import all_ranges, copied_digits, segments
+from pycompiler.graph.digits import Part, PrimeDigit, all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
 from pycompiler.layers.switch.l1b_passes import _blocks
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.mab_fills import count_fills, rows
-from pycompiler.layers.switch.pass_moves import (
-    LayoutChange,
-    Moves,
-    NoPassError,
-    _combined,
-    _digit,
-    _Dim,
-    _matched,
-    moves,
-)
+from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
 from pycompiler.layers.switch.pe_mab_passes import casts
 from pycompiler.layers.switch.rows import origins_of, rows_of_l1b
 from pycompiler.layers.switch.straight_rows import count_straight, straight
@@ -72,6 +63,11 @@ def least_steps(level: Level, target: Target, *, copies: bool) -> int:
     return (costs_of[level](least, target) if far else 1) + _around(target)
 
 
+def moves(change: LayoutChange, level: Level, target: Target) -> Moves:
+    """Return the moves of the pass over ``level``; NoPassError if one pass cannot do it."""
+    return _combined(_dims(change, level, target)[0], change.shape)
+
+
 def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
     """Return the moves for one value of the digits that only change their addresses.
 
@@ -79,6 +75,21 @@ def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
     """
     dims, idle = _dims(change, level, target, whole=False)
     return replace(_combined(dims, change.shape), times=idle)
+
+
+class _Dim:
+    """The amounts that the values of one digit add to the four coordinates and an axis's index."""
+
+    def __init__(self, size: int, axis: int | None = None, lo: int = 0):
+        self.result, self.result_at, self.source, self.source_at = (
+            np.zeros(size, dtype=np.int64) for _ in range(4)
+        )
+        self.axis = axis
+        self.index = np.arange(size, dtype=np.int64) * lo
+
+    def put(self, side: str, level: Level, places: IntArray) -> None:
+        name = f"{side}_at" if level is Level.ADDR else side
+        setattr(self, name, getattr(self, name) + places)
 
 
 def _dims(
@@ -131,6 +142,53 @@ def _dims(
             dim.put("source", level, digit)
         dims.append(dim)
     return dims, idle
+
+
+def _matched(ours: tuple[Part, ...], theirs: tuple[Part, ...]) -> bool:
+    return [(p.lo, p.size) for p in ours] == [(p.lo, p.size) for p in theirs]
+
+
+def _digit(
+    axis: int, a: Part, b: Part, have: frozenset[PrimeDigit], open_levels: tuple[Level, Level]
+) -> _Dim | None:
+    if a.level not in open_levels and b.level not in open_levels:
+        if (a.level, a.stride) != (b.level, b.stride):
+            raise NoPassError(f"a digit goes from {a.level.value} to {b.level.value}")
+        return None
+    if a.level not in open_levels or b.level not in open_levels:
+        raise NoPassError(f"a digit goes from {a.level.value} to {b.level.value}")
+    index = np.arange(a.size, dtype=np.int64)
+    dim = _Dim(a.size, axis, a.lo)
+    dim.put("source", a.level, index * a.stride)
+    dim.put("result", b.level, index * b.stride)
+    if a.level is Level.ADDR and b.level is not Level.ADDR:
+        # The source has copies on these units, so each unit takes the value from its own copy.
+        reach = {0}
+        for stride, size in have:
+            reach = {at + stride * value for at in reach for value in range(size)}
+        if all(int(at) in reach for at in index * b.stride):
+            dim.put("source", b.level, index * b.stride)
+    return dim
+
+
+def _combined(dims: list[_Dim], shape: tuple[int, ...]) -> Moves:
+    def total(arrays: list[IntArray]) -> IntArray:
+        out = np.zeros(1, dtype=np.int64)
+        for array in arrays:
+            out = (out[:, None] + array).reshape(-1)
+        return out
+
+    # Digits may reach past the end of an axis. Another element may lie there, so drop such moves.
+    inside = np.ones(total([np.zeros_like(dim.index) for dim in dims]).size, dtype=bool)
+    for axis, size in enumerate(shape):
+        own = [d.index if d.axis == axis else np.zeros_like(d.index) for d in dims]
+        inside &= total(own) < size
+    return Moves(
+        total([dim.result for dim in dims])[inside],
+        total([dim.result_at for dim in dims])[inside],
+        total([dim.source for dim in dims])[inside],
+        total([dim.source_at for dim in dims])[inside],
+    )
 
 
 def word_cost(found: Moves, bits: int, target: Target) -> int:

@@ -70,7 +70,7 @@ mod _core {
     #[pymodule_export]
     use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]
-    use super::switches::{count_move_steps, count_pass_steps, guess_switches, plan_passes};
+    use super::switches::{count_move_steps, count_pass_steps, guess_switches, pass_moves, plan_passes};
     #[pymodule_export]
     use super::transfer::PyIndexMap;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! The compiler's search for the passes of a layout switch.
 
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use switches::{guess, move_steps, pass_steps, plan};
@@ -75,6 +76,23 @@ pub(crate) fn plan_passes(
 #[pyfunction]
 pub(crate) fn count_pass_steps(switch: Switch, facts: Facts, level: usize) -> PyResult<Option<i64>> {
     Ok(pass_steps(&change(&switch)?, level_of(level)?, &machine(&facts)?))
+}
+
+/// Returns the moves of one pass over `level`: the units and addresses of their results, then those of their sources.
+/// Returns None if one pass cannot make the change. Raises ValueError for numbers that have no meaning.
+#[pyfunction]
+pub(crate) fn pass_moves<'py>(
+    py: Python<'py>,
+    switch: Switch,
+    facts: Facts,
+    level: usize,
+) -> PyResult<Option<[Bound<'py, PyArray1<i64>>; 4]>> {
+    let found = switches::pass_moves(&change(&switch)?, level_of(level)?, &machine(&facts)?);
+    let columns = |list: Vec<Move>| {
+        let column = |place: fn(&Move) -> i64| PyArray1::from_iter(py, list.iter().map(place));
+        [column(|m| m.result), column(|m| m.result_at), column(|m| m.source), column(|m| m.source_at)]
+    };
+    Ok(found.map(columns))
 }
 
 /// Counts the steps of moves over `level`, without hazards around them. The moves are rows of unit and address of the

@@ -13,8 +13,8 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
 from .pass_code import pass_code
-from .pass_moves import LayoutChange, NoPassError, moves
-from .pass_search import pass_steps
+from .pass_moves import LayoutChange, NoPassError
+from .pass_search import moves, pass_steps
 
 SWITCH = "MNCoreLayoutSwitch"
 
@@ -44,7 +44,7 @@ class LayoutSwitch(UntiedAxes, OtherLm):
         try:
             moves(_change(node, graph), level_of(node), target)
         except NoPassError as problem:
-            yield f"a switch in which {problem}"
+            yield f"a switch of which {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Estimate the steps."""

@@ -9,7 +9,8 @@ from ...machine import Target
 from ..base import layout_of
 from . import l1b_passes, l2b_passes, pe_mab_passes, word_passes
 from .local_copies import copy_steps, stays
-from .pass_moves import LayoutChange, moves
+from .pass_moves import LayoutChange
+from .pass_search import moves
 
 
 def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) -> Fragment:

@@ -17,7 +17,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.layout import Broadcast, Layout, Level, SubAxis
 from ...machine import Target
 from .pass_costs import LEVELS, NUMBER, facts
-from .pass_moves import LayoutChange, NoPassError
+from .pass_moves import LayoutChange, Moves, NoPassError
 
 _Digit = tuple[int, int, int]
 _Places = tuple[list[list[_Digit]], list[_Digit]]
@@ -46,6 +46,16 @@ def cheapest_passes(
         (LEVELS[level], change.result if places is None else _layout(places, ranges), steps)
         for level, places, steps in found
     ]
+
+
+@lru_cache(maxsize=4096)
+def moves(change: LayoutChange, level: Level, target: Target) -> Moves:
+    """Return the moves of the pass over ``level``; NoPassError if one pass cannot do it."""
+    switch = _in_numbers(change, all_ranges(target.level_range, change.dtype))
+    found = _core.pass_moves(switch, facts(change.dtype, target), NUMBER[level])
+    if found is None:
+        raise NoPassError(f"one pass over {level.value} does not do it")
+    return Moves(*found)
 
 
 @lru_cache(maxsize=4096)

@@ -29,6 +29,11 @@ pub fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i6
     costs::pass_steps(change, level, machine)
 }
 
+/// Returns all moves of the pass of `change` over `level`. None if one pass cannot make the change.
+pub fn pass_moves(change: &Change, level: Level, machine: &Machine) -> Option<Vec<Move>> {
+    Some(moves::Digits::new(change, level, machine, true)?.moves().list)
+}
+
 /// Counts the steps of moves over `level`, without hazards around them. None if the moves are not between units of the
 /// level, or if an address or a number of times is negative.
 pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64> {

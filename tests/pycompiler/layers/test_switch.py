@@ -22,8 +22,8 @@ from pycompiler.graph import (
     parse_layout,
 )
 from pycompiler.layers.switch.pass_code import pass_code
-from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
-from pycompiler.layers.switch.pass_search import cheapest_passes
+from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError
+from pycompiler.layers.switch.pass_search import cheapest_passes, moves
 from pycompiler.machine import load_target
 from pycompiler.planners.switch_plan import plan_switch
 

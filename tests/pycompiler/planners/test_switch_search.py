@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 import reference_pass_steps as reference
 from compiling import tried
@@ -17,13 +19,14 @@ from emu2 import _core
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_layout
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
+from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.layers.switch import mab_fills, pass_costs, pe_mab_passes
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
-from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
-from pycompiler.layers.switch.pass_search import pass_steps
+from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
+from pycompiler.layers.switch.pass_search import moves, pass_steps
 from pycompiler.layers.switch.shared_turns import shared_cost, shared_turns
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.switch_plan import Pass, plan_switch
+from pycompiler.planners.switch_plan import plan_switch
 
 MACHINES = st.sampled_from(["mini", "mncore2"])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -38,8 +41,8 @@ def some_change(rng: random.Random, target: Target) -> LayoutChange:
     return LayoutChange(source, result, shape, dtype)
 
 
-def outcome(plan: object, *arguments: object) -> tuple[Pass, ...] | None:
-    """Return the passes, None if there are none."""
+def outcome(plan: object, *arguments: object) -> Any:
+    """Return the passes or the moves, None if there are none."""
     try:
         return plan(*arguments)  # type: ignore[operator]
     except (PycompilerError, NoPassError):
@@ -86,6 +89,22 @@ def test_a_long_axis_need_not_be_whole_in_lm() -> None:
     assert plan_switch(change, load_target("mncore2"))[-1].layout == change.result
 
 
+def rows_of(found: Moves) -> list[list[int]]:
+    columns = (found.result, found.result_at, found.source, found.source_at)
+    return sorted(np.stack(columns, 1).tolist())
+
+
+@given(SEEDS, MACHINES)
+@settings(max_examples=tried(40, 800))
+def test_what_no_pass_can_do(seed: int, machine: str) -> None:
+    """Most random pairs of layouts differ on several levels."""
+    target, rng = load_target(machine), random.Random(seed)
+    change, level = some_change(rng, target), rng.choice([Level.W, *UNIT_LEVELS])
+    found, wanted = (outcome(one, change, level, target) for one in (moves, reference.moves))
+    assert (found is None) == (wanted is None)
+    assert found is None or rows_of(found) == rows_of(wanted)
+
+
 @given(SEEDS, MACHINES)
 @settings(max_examples=tried(40, 800))
 def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: str) -> None:
@@ -97,6 +116,7 @@ def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: st
         copies = bool(copied_digits(change.source, level, ranges))
         assert steps >= reference.least_steps(level, target, copies=copies)
         whole = moves(change, level, target)
+        assert rows_of(whole) == rows_of(reference.moves(change, level, target))
         part = reference.pattern(change, level, target)
         counted = pass_costs.move_steps(whole, level, target, change.dtype)
         if level is not Level.L1B or pass_costs.facts(change.dtype, target).block == 1:
