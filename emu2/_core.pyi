@@ -37,6 +37,8 @@ __all__ = [
     "level",
     "levels",
     "limit",
+    "mab_way",
+    "move_turns",
     "pack",
     "pass_moves",
     "plan_passes",
@@ -48,6 +50,7 @@ __all__ = [
     "search_offsets",
     "spec_texts",
     "spread_offsets",
+    "straight_rows",
     "stream_limit",
     "threads",
     "to_text",
@@ -159,8 +162,17 @@ def pass_moves(
     switch: _Switch, facts: _Facts, level: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None: ...
 def count_move_steps(
-    moves: Sequence[tuple[int, int, int, int]], times: int, facts: _Facts, level: int
+    rows: Sequence[tuple[int, int, int, int]], times: int, facts: _Facts, level: int
 ) -> int: ...
+def move_turns(
+    rows: Sequence[tuple[int, int, int, int]], facts: _Facts, level: int
+) -> list[tuple[int, int, list[tuple[int, int]]]]: ...
+def mab_way(
+    rows: Sequence[tuple[int, int, int, int]], facts: _Facts, even: tuple[bool, bool]
+) -> tuple[str, list[Any]]: ...
+def straight_rows(
+    rows: Sequence[tuple[int, int, int, int]], facts: _Facts
+) -> list[tuple[int, int, int, int, int]] | None: ...
 def guess_switches(
     sources: Sequence[_Places], results: Sequence[_Places], shape: Sequence[int], facts: _Facts
 ) -> list[list[int]]: ...

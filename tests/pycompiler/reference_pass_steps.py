@@ -8,17 +8,16 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
+from reference_pass_ways import casts, count_fills, rows
+from reference_straight_rows import count_straight, straight
 
 from pycompiler.cost.moves import broadcast_rate, latency_steps, pdm_rate
 from pycompiler.graph.digits import Part, PrimeDigit, all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
 from pycompiler.layers.switch.l1b_passes import _blocks
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
-from pycompiler.layers.switch.mab_fills import count_fills, rows
 from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
-from pycompiler.layers.switch.pe_mab_passes import casts
 from pycompiler.layers.switch.rows import origins_of, rows_of_l1b
-from pycompiler.layers.switch.straight_rows import count_straight, straight
 from pycompiler.layers.switch.word_passes import ADDRESSED_BITS, _groups
 from pycompiler.machine import IntArray, Target
 

@@ -70,7 +70,9 @@ mod _core {
     #[pymodule_export]
     use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]
-    use super::switches::{count_move_steps, count_pass_steps, guess_switches, pass_moves, plan_passes};
+    use super::switches::{
+        count_move_steps, count_pass_steps, guess_switches, mab_way, move_turns, pass_moves, plan_passes, straight_rows,
+    };
     #[pymodule_export]
     use super::transfer::PyIndexMap;
     #[pymodule_export]

@@ -3,8 +3,11 @@
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::IntoPyObjectExt;
 use switches::{guess, move_steps, pass_steps, plan};
-use switches::{Change, Layout, Level, Machine, Move, Moves, Outcome, Placed, SubAxis};
+use switches::{
+    Cast, Change, Fill, FillRow, Layout, Level, Machine, Move, Moves, Outcome, Placed, Sent, SubAxis, Turn, Way,
+};
 
 const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 
@@ -12,6 +15,14 @@ const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 type Digit = (i64, usize, i64);
 /// The digits of each axis, and those of the copies.
 type Places = (Vec<Vec<Digit>>, Vec<Digit>);
+/// A move: unit and address of the result, unit and address of the source.
+type MoveRow = (i64, i64, i64, i64);
+/// The units and addresses of the results of moves, then those of their sources.
+type Columns<'py> = [Bound<'py, PyArray1<i64>>; 4];
+/// A row that goes straight: that of the result, that of the source, first sender, free bits, the L1Bs that write.
+type SentRow = (i64, i64, i64, i64, u64);
+/// A turn: by how many units, the units that write, and pairs of source and result addresses.
+type TurnRow = (i64, u64, Vec<(i64, i64)>);
 /// A pass: number of its level, layout afterwards, steps.
 type PassRow = (usize, Option<Places>, i64);
 
@@ -86,7 +97,7 @@ pub(crate) fn pass_moves<'py>(
     switch: Switch,
     facts: Facts,
     level: usize,
-) -> PyResult<Option<[Bound<'py, PyArray1<i64>>; 4]>> {
+) -> PyResult<Option<Columns<'py>>> {
     let found = switches::pass_moves(&change(&switch)?, level_of(level)?, &machine(&facts)?);
     let columns = |list: Vec<Move>| {
         let column = |place: fn(&Move) -> i64| PyArray1::from_iter(py, list.iter().map(place));
@@ -99,16 +110,67 @@ pub(crate) fn pass_moves<'py>(
 /// result and of unit and address of the source. All of them are done `times` times, each time at other addresses. Raises
 /// ValueError for numbers that have no meaning.
 #[pyfunction]
-pub(crate) fn count_move_steps(
-    moves: Vec<(i64, i64, i64, i64)>,
-    times: i64,
+pub(crate) fn count_move_steps(rows: Vec<MoveRow>, times: i64, facts: Facts, level: usize) -> PyResult<i64> {
+    let machine = machine(&facts)?;
+    move_steps(&moves(rows, times), level_of(level)?, &machine).ok_or_else(no_meaning)
+}
+
+/// Returns moves over `level` as turns: by how many units, the units that write as bits (0 for all), and pairs of source and
+/// result addresses. Raises ValueError for numbers that have no meaning.
+#[pyfunction]
+pub(crate) fn move_turns(rows: Vec<MoveRow>, facts: Facts, level: usize) -> PyResult<Vec<TurnRow>> {
+    let found = switches::turns(&moves(rows, 1), level_of(level)?, &machine(&facts)?).ok_or_else(no_meaning)?;
+    Ok(found.into_iter().map(turn).collect())
+}
+
+/// Returns the cheapest way of moves between MABs: its name with turns, shares, casts, or rows of fills. `even` says whether
+/// the addresses of the source and of the result begin at an even word. Raises ValueError for numbers that have no meaning.
+#[pyfunction]
+pub(crate) fn mab_way(
+    py: Python<'_>,
+    rows: Vec<MoveRow>,
     facts: Facts,
-    level: usize,
-) -> PyResult<i64> {
-    let (level, machine) = (level_of(level)?, machine(&facts)?);
+    even: (bool, bool),
+) -> PyResult<(&'static str, Py<PyAny>)> {
+    let found = switches::between_mabs(&moves(rows, 1), even, &machine(&facts)?).ok_or_else(no_meaning)?;
+    let fill = |one: Fill| (one.first, one.unit, one.words, one.wide);
+    Ok(match found {
+        Way::Turns(turns) => ("turns", turns.into_iter().map(turn).collect::<Vec<_>>().into_py_any(py)?),
+        Way::Shared(shares) => {
+            ("shares", shares.into_iter().map(|one| (one.turns, one.rows)).collect::<Vec<_>>().into_py_any(py)?)
+        }
+        Way::Casts(casts) => {
+            let row = |one: Cast| (one.at, one.first, one.results, one.units, one.each);
+            ("casts", casts.into_iter().map(row).collect::<Vec<_>>().into_py_any(py)?)
+        }
+        Way::Fills(rows) => {
+            let row = |(at, fills): FillRow| (at, fills.into_iter().map(fill).collect::<Vec<_>>());
+            ("fills", rows.into_iter().map(row).collect::<Vec<_>>().into_py_any(py)?)
+        }
+    })
+}
+
+/// Returns how rows go straight to other L1Bs: row of the result, row of the source, first sender and free bits of the
+/// instruction, and the L1Bs that write as bits (0 for all). Returns None if they cannot, or if the way through L2BM takes
+/// fewer steps. Raises ValueError for numbers that have no meaning.
+#[pyfunction]
+pub(crate) fn straight_rows(rows: Vec<MoveRow>, facts: Facts) -> PyResult<Option<Vec<SentRow>>> {
+    let found = switches::straight_rows(&moves(rows, 1), &machine(&facts)?).ok_or_else(no_meaning)?;
+    let row = |one: Sent| (one.at, one.row, one.by.first, one.by.free, one.units);
+    Ok(found.map(|sent| sent.into_iter().map(row).collect()))
+}
+
+fn moves(rows: Vec<MoveRow>, times: i64) -> Moves {
     let row = |(result, result_at, source, source_at)| Move { result, result_at, source, source_at, times: 1 };
-    let list = moves.into_iter().map(row).collect();
-    move_steps(&Moves { list, times }, level, &machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+    Moves { list: rows.into_iter().map(row).collect(), times }
+}
+
+fn turn(one: Turn) -> TurnRow {
+    (one.by, one.units, one.pairs)
+}
+
+fn no_meaning() -> PyErr {
+    PyValueError::new_err(NO_MEANING)
 }
 
 /// Guesses the steps of switches from each layout of `sources` to each of `results`, in rows. Raises ValueError for numbers
@@ -125,7 +187,7 @@ pub(crate) fn guess_switches(
         let one = |places| {
             let layout = layout(places)?;
             if !layout.is_valid(&shape) {
-                return Err(PyValueError::new_err(NO_MEANING));
+                return Err(no_meaning());
             }
             Ok(Placed::new(layout, &shape, &machine))
         };
@@ -139,7 +201,7 @@ pub(crate) fn guess_switches(
 fn change(switch: &Switch) -> PyResult<Change> {
     let change =
         Change { source: layout(&switch.source)?, result: layout(&switch.result)?, shape: switch.shape.clone() };
-    change.is_valid().then_some(change).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+    change.is_valid().then_some(change).ok_or_else(no_meaning)
 }
 
 fn machine(facts: &Facts) -> PyResult<Machine> {
@@ -161,7 +223,7 @@ fn machine(facts: &Facts) -> PyResult<Machine> {
         masks: facts.masks,
         wide: facts.wide,
     };
-    machine.is_valid().then_some(machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+    machine.is_valid().then_some(machine).ok_or_else(no_meaning)
 }
 
 fn layout(places: &Places) -> PyResult<Layout> {

@@ -22,7 +22,7 @@ from .rows import (
     way_down,
     way_up,
 )
-from .straight_rows import Sent, count_straight, straight, straight_steps
+from .straight_rows import straight_rows, straight_steps
 from .unit_masks import choose_units
 
 
@@ -71,11 +71,10 @@ def l1b_steps(
     Only the PEs of the units ``around`` write: it has a bit for each unit of a level.
     """
     room = rows_of_l1b(target)
-    origins = origins_of(found, target.counts["l1b"])
-    blocks = _blocks(origins, room.block)
-    sent = _straight(origins, blocks, target)
+    sent = straight_rows(found, target)
     if sent is not None:
         return straight_steps(sent, source, result, target, around or {})
+    blocks = _blocks(origins_of(found, target.counts["l1b"]), room.block)
     out: list[Step] = []
     mask = choose_units(around, out, target) if around else None
     start = 0
@@ -84,21 +83,6 @@ def l1b_steps(
         start += len(batch)
         out += _l1b_batch(batch, room, source, result, target, mask)
     return out
-
-
-def _straight(
-    origins: dict[int, tuple[Origin | None, ...]], blocks: Sequence[_Block], target: Target
-) -> list[Sent] | None:
-    """Return how the rows go straight, None if the way through L2BM takes fewer steps."""
-    sent = straight(origins, target)
-    if sent is None:
-        return None
-    room = rows_of_l1b(target)
-    those = [{origin for origin in block.origins if origin is not None} for block in blocks]
-    wide = max(1, room.row // room.l2bm_words)
-    vectors = -(-len(blocks) * room.block // room.vector)
-    through = wide * (len(set().union(*those)) + sum(map(len, those))) + 2 * vectors
-    return sent if count_straight(sent, target) <= through else None
 
 
 def _batch(blocks: Sequence[_Block], start: int, room: RowRoom, target: Target) -> list[_Block]:

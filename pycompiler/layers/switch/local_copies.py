@@ -9,8 +9,9 @@ from ...code.lines import Step, alu_step
 from ...graph.layout import Level
 from ...machine import Target
 from ..scratch import Words, vector
+from .pass_costs import turns
 from .pass_moves import Moves
-from .pe_mab_passes import chunks, turns
+from .pe_mab_passes import chunks
 from .unit_masks import NUMBERS, UnitMasks
 
 
@@ -25,9 +26,9 @@ def copy_steps(
     """Return the code of a pass over ``level`` in which nothing leaves its unit."""
     masks = UnitMasks(NUMBERS[level], target)
     out: list[Step] = []
-    for turn in turns(found, target.level_range[level.value]):
-        mask = None if turn.units is None else masks.use(turn.units, out)
-        for part in chunks(turn.pairs, target.cycles):
+    for _, units, pairs in turns(found, level, target):
+        mask = masks.use(units, out) if units else None
+        for part in chunks(pairs, target.cycles):
             here = vector(source, tuple(at for at, _ in part))
             out.append(
                 alu_step("lpassa", (here,), vector(result, tuple(at for _, at in part), mask))

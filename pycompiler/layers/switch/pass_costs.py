@@ -1,8 +1,7 @@
-"""The steps of moves between the units of one level, counted without making their code.
+"""The ways of moves between the units of one level, and their steps.
 
-The counts follow the functions that make the code, in :mod:`.pe_mab_passes`,
-:mod:`.l1b_passes`, :mod:`.straight_rows`, :mod:`.l2b_passes` and :mod:`.word_passes`. The crate
-``switches`` counts.
+The crate ``switches`` decides which way moves between MABs and between L1Bs take, and counts the
+steps; the modules beside this one make the code.
 """
 
 from __future__ import annotations
@@ -74,11 +73,19 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
     )
 
 
+#: By how many units a turn goes up, the units that write (a bit for each, 0 for all), and pairs of
+#: addresses of sources and results.
+Turn = tuple[int, int, list[tuple[int, int]]]
+
+
+def turns(found: Moves, level: Level, target: Target) -> list[Turn]:
+    """Return moves over ``level`` as turns, those that all units write first."""
+    return _core.move_turns(found.rows, facts(MNDtype.FLOAT, target), NUMBER[level])
+
+
 def move_steps(found: Moves, level: Level, target: Target, dtype: MNDtype = MNDtype.FLOAT) -> int:
     """Count the steps of moves over ``level``, without hazards around them.
 
     ``dtype`` only counts for moves between words.
     """
-    columns = (found.result, found.result_at, found.source, found.source_at)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    return _core.count_move_steps(rows, found.times, facts(dtype, target), NUMBER[level])
+    return _core.count_move_steps(found.rows, found.times, facts(dtype, target), NUMBER[level])

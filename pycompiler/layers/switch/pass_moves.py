@@ -27,6 +27,12 @@ class Moves:
     source_at: IntArray
     times: int = 1
 
+    @property
+    def rows(self) -> list[tuple[int, int, int, int]]:
+        """Unit and address of the result, unit and address of the source, of each move."""
+        columns = (self.result, self.result_at, self.source, self.source_at)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
 
 @dataclass(frozen=True)
 class LayoutChange:

@@ -10,47 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+
+from emu2 import _core
 
 from ...code.lines import BlockOperand, PeOperand, Step
+from ...graph.dtypes import MNDtype
 from ...graph.layout import Level
 from ...machine import Target
 from ..scratch import Words
-from .rows import Origin, RowRoom, l2_step, rows_of_l1b, way_down, way_up
-from .unit_masks import MASK_STEPS, NUMBERS, UnitMasks, choose_units
-
-_Origins = Mapping[int, Sequence[Origin | None]]
-
-
-@dataclass(frozen=True)
-class Sending:
-    """One way in which `l2bmi` serves the L1Bs: each takes from L1B ``origins[unit]``."""
-
-    mnemonic: str
-    origins: tuple[int | None, ...]
-
-    def serves(self, wanted: Mapping[int, int]) -> frozenset[int]:
-        """Return the units that it gives what they want: a map from unit to origin."""
-        return frozenset(unit for unit, origin in wanted.items() if self.origins[unit] == origin)
-
-
-@cache
-def sendings(target: Target) -> tuple[Sending, ...]:
-    """Return all ways in which `l2bmi` serves L1Bs, those with few senders first."""
-    count = target.counts["l1b"]
-    bits = (count - 1).bit_length()
-    out: list[Sending] = []
-    # If all bits must agree, each L1B would send to itself: the assembler refuses that.
-    for free in range((1 << bits) - 1):
-        for first in range(count):
-            if first & free:
-                continue
-            found = target.transfer("l2bmi", "between", l1bs_first=first, l1bs_free=free)
-            sides = found.destination["l1b"].tolist(), found.source["l1b"].tolist()
-            origins = dict(zip(*sides, strict=True))
-            suffix = f"@{first}/{free}" if free else f"@{first}"
-            out.append(Sending(f"l2bmi{suffix}", tuple(map(origins.get, range(count)))))
-    return tuple(out)
+from .pass_costs import facts
+from .pass_moves import Moves
+from .rows import RowRoom, l2_step, rows_of_l1b, way_down, way_up
+from .unit_masks import NUMBERS, UnitMasks, choose_units
 
 
 @dataclass(frozen=True)
@@ -63,64 +34,18 @@ class Sent:
     units: int | None
 
 
-def straight(origins: _Origins, target: Target) -> list[Sent] | None:
+def straight_rows(found: Moves, target: Target) -> list[Sent] | None:
     """Return how rows go straight.
 
-    None if the machine sends other pieces than single rows, or if L1BM has no room for the vectors
-    of a result row, one for each L1B at most.
+    None if they cannot, or if the way through L2BM takes fewer steps.
     """
-    room = rows_of_l1b(target)
-    if room.block > 1 or room.half < target.counts["l1b"]:
+    sent = _core.straight_rows(found.rows, facts(MNDtype.FLOAT, target))
+    if sent is None:
         return None
-    out: list[Sent] = []
-    known: dict[frozenset[tuple[int, int]], list[tuple[str, frozenset[int]]] | None] = {}
-    for at, units in origins.items():
-        wanted: dict[int, dict[int, int]] = defaultdict(dict)
-        for unit, origin in enumerate(units):
-            if origin is not None:
-                wanted[origin[1]][unit] = origin[0]
-        ways: list[tuple[int, str, frozenset[int]]] = []
-        for row, those in sorted(wanted.items()):
-            key = frozenset(those.items())
-            if key not in known:
-                known[key] = _cover(those, target)
-            found = known[key]
-            if found is None:
-                return None
-            ways += [(row, mnemonic, taken) for mnemonic, taken in found]
-        # The one that most units take writes everywhere, before the others.
-        ways.sort(key=lambda way: -len(way[2]))
-        for index, (row, mnemonic, taken) in enumerate(ways):
-            bits = sum(1 << unit for unit in taken)
-            out.append(Sent(at, row, mnemonic, bits if index else None))
-    return out
-
-
-def _cover(wanted: Mapping[int, int], target: Target) -> list[tuple[str, frozenset[int]]] | None:
-    """Return ways that together serve all units of ``wanted``, and the units of each."""
-    left = dict(wanted)
-    out: list[tuple[str, frozenset[int]]] = []
-    while left:
-        best = max(sendings(target), key=lambda sending: len(sending.serves(left)), default=None)
-        taken = frozenset[int]() if best is None else best.serves(left)
-        if best is None or not taken:
-            return None
-        out.append((best.mnemonic, taken))
-        left = {unit: origin for unit, origin in left.items() if unit not in taken}
-    return out
-
-
-def count_straight(sent: Sequence[Sent], target: Target, times: int = 1) -> int:
-    """Count the steps of :func:`straight_steps`, if all is sent ``times`` times."""
-    room = rows_of_l1b(target)
-    sizes: dict[int | None, int] = defaultdict(int)
-    for one in sent:
-        sizes[one.units] += 1
-    vectors = [len({one.row for one in sent}), *sizes.values()]
-    masks = MASK_STEPS * sum(units is not None for units in sizes)
-    wide = max(1, room.row // room.l2bm_words)
-    down = sum(-(-size * times // room.vector) for size in vectors)
-    return wide * len(sent) * times + down + masks
+    return [
+        Sent(at, row, f"l2bmi@{first}/{free}" if free else f"l2bmi@{first}", units or None)
+        for at, row, first, free, units in sent
+    ]
 
 
 class _Masks:

@@ -1,13 +1,12 @@
 //! The steps of passes, counted without making their code.
 //!
-//! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_passes.py`,
-//! `l2b_passes.py` and `word_passes.py`. [`crate::straight`] counts those of `straight_rows.py`,
-//! [`crate::fills`] those of `mab_fills.py`.
+//! The counts follow the code of the passes in `pycompiler/layers/switch`. How words move between PEs and between MABs
+//! ([`crate::ways`]), and which rows go straight to other L1Bs ([`crate::straight`]), is decided here for that code, too.
 
-use crate::fills::fills;
 use crate::layout::{up, Change, Level, Machine};
-use crate::moves::{Digits, Move, Moves, MASK};
-use crate::straight::straight;
+use crate::moves::{Digits, Move, Moves};
+use crate::straight::{sent, straight_steps, Sent};
+use crate::ways::{mab_steps, turns, Turn};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -42,30 +41,6 @@ fn counted(digits: Digits, level: Level, machine: &Machine) -> i64 {
     })
 }
 
-/// For each key, in order, the units that take a move with it, as bits, and how often these moves are done.
-fn takers<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> Vec<(K, u64, i64)> {
-    let mut all: Vec<(K, u64, i64)> = found.list.iter().map(|m| (key(m), 1 << m.result, m.times)).collect();
-    all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    all.dedup_by(|next, last| {
-        let same = next.0 == last.0;
-        if same {
-            last.1 |= next.1;
-        }
-        same
-    });
-    all
-}
-
-/// Whether each entry is the one with the least rank among those of its address. Of equal ranks the first counts.
-fn leaders(entries: impl Iterator<Item = (i64, i64)>) -> Vec<bool> {
-    let mut order: Vec<(i64, i64, usize)> = entries.enumerate().map(|(index, (at, rank))| (at, rank, index)).collect();
-    let mut leads = vec![false; order.len()];
-    order.sort_unstable();
-    order.dedup_by_key(|entry| entry.0);
-    order.iter().for_each(|entry| leads[entry.2] = true);
-    leads
-}
-
 /// A lower bound of the steps of a pass over `level`. `copies`: whether units of the level may hold copies.
 pub(crate) fn least_steps(level: Level, copies: bool, machine: &Machine) -> i64 {
     // A long word that goes to another unit. Between units that hold copies nothing need go.
@@ -85,138 +60,16 @@ pub(crate) fn move_steps(found: &Moves, level: Level, machine: &Machine) -> i64 
     match level {
         Level::W => words(found, machine),
         Level::Pe => pes(found, machine),
-        Level::Mab => mabs(found, machine),
+        Level::Mab => mab_steps(found, machine),
         Level::L1b => l1bs(found, machine),
         _ => l2bs(found, machine),
     }
 }
 
-/// Vectors that go up by `by` units. With `masked`, only some units write them.
-struct Turn {
-    by: i64,
-    masked: bool,
-    vectors: i64,
-}
-
-fn turns(found: &Moves, count: i64, cycles: i64) -> Vec<Turn> {
-    let units = takers(found, |m| ((m.result - m.source).rem_euclid(count), m.source_at, m.result_at));
-    // For each result address, one move comes first and writes everywhere without a mask.
-    let rank = |by: i64, set: u64| if by != 0 { -i64::from(set.count_ones()) } else { -count };
-    let first = leaders(units.iter().map(|&((by, _, at), set, _)| (at, rank(by, set))));
-    let mut sizes: HashMap<(u64, i64), i64> = HashMap::new();
-    for (&((by, _, _), set, times), everywhere) in units.iter().zip(first) {
-        *sizes.entry((if everywhere { 0 } else { set }, by)).or_default() += times;
-    }
-    let turn =
-        |((set, by), size): ((u64, i64), i64)| Turn { by, masked: set != 0, vectors: up(size * found.times, cycles) };
-    sizes.into_iter().map(turn).collect()
-}
-
 fn pes(found: &Moves, machine: &Machine) -> i64 {
     let count = machine.count(Level::Pe);
-    let steps = |turn: &Turn| turn.by.min(count - turn.by).max(1) * turn.vectors + MASK * i64::from(turn.masked);
-    turns(found, count, machine.cycles).iter().map(steps).sum()
-}
-
-/// Counts the steps of turns that share what they read: it goes up once, and comes down once for each turn.
-///
-/// The ALU makes a copy for a turn by no unit, in the step in which the vector goes up.
-fn shared_turns(found: &Moves, machine: &Machine) -> i64 {
-    let count = machine.count(Level::Mab);
-    let units = takers(found, |m| (m.source_at, (m.result - m.source).rem_euclid(count), m.result_at));
-    let mut alike: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
-    for of_source in units.chunk_by(|one, other| one.0 .0 == other.0 .0) {
-        let mut turns: Vec<(i64, u64)> = of_source.iter().map(|&((_, by, _), set, _)| (by, set)).collect();
-        turns.sort_unstable();
-        *alike.entry(turns).or_default() += of_source.first().map_or(0, |one| one.2);
-    }
-    let (mut steps, mut vectors, mut masks) = (0, 0, HashSet::new());
-    for (turns, sources) in &alike {
-        let some = up(sources * found.times, machine.cycles);
-        let stays = turns.iter().any(|&(by, _)| by == 0);
-        let moves = turns.iter().any(|&(by, _)| by != 0);
-        steps += some * (turns.len() as i64 + i64::from(moves && !stays));
-        vectors += some;
-        masks.extend(turns.iter().map(|&(_, set)| set).filter(|set| i64::from(set.count_ones()) < count));
-    }
-    // Masks that find no register are made again for every batch.
-    let masks = masks.len() as i64;
-    let again = if masks <= machine.masks { 1 } else { up(vectors, machine.vectors) };
-    steps + MASK * masks * again
-}
-
-fn mabs(found: &Moves, machine: &Machine) -> i64 {
-    let steps = turns_or_casts(found, machine);
-    fills(found, steps, machine).map_or(steps, |fills| fills.min(steps))
-}
-
-fn turns_or_casts(found: &Moves, machine: &Machine) -> i64 {
-    let by_turns: i64 = turns(found, machine.count(Level::Mab), machine.cycles)
-        .iter()
-        .map(|turn| 2 * turn.vectors + MASK * i64::from(turn.masked))
-        .sum();
-    let by_turns = by_turns.min(shared_turns(found, machine));
-    // A cast brings at most one wide vector of results. This bound often shows that turns are cheaper.
-    let results = found.distinct(|m| (m.source_at, m.result_at, m.source)) * found.times;
-    let read = up(found.distinct(|m| m.source_at) * found.times, machine.cycles);
-    if by_turns <= read + up(results, machine.wide * machine.cycles) {
-        return by_turns;
-    }
-    let (casts, masks) = casts(found, machine);
-    by_turns.min(read + casts * found.times + MASK * masks)
-}
-
-/// Returns the first unit and address of `wide` neighbours each; None if some unit is alone.
-fn joined(pairs: &[(i64, i64)], wide: i64) -> Option<Vec<(i64, i64)>> {
-    let found: BTreeSet<(i64, i64)> = pairs.iter().copied().collect();
-    let even = |&(unit, at): &(i64, i64)| unit % wide == 0 && at % wide == 0;
-    let firsts: Vec<(i64, i64)> = pairs.iter().copied().filter(even).collect();
-    let both: BTreeSet<(i64, i64)> =
-        firsts.iter().flat_map(|&(unit, at)| (0..wide).map(move |more| (unit + more, at + more))).collect();
-    (both == found).then_some(firsts)
-}
-
-/// Counts the runs of at most `most` units that lie `apart`.
-fn runs(mut waiting: Vec<(i64, i64)>, apart: i64, most: i64) -> i64 {
-    let mut count = 0;
-    while !waiting.is_empty() {
-        let (mut last, mut length) = (None, 0);
-        waiting.retain(|&(unit, _)| {
-            let follows = last.is_none_or(|before| unit == before + apart) && length < most;
-            if follows {
-                last = Some(unit);
-                length += 1;
-            }
-            !follows
-        });
-        count += 1;
-    }
-    count
-}
-
-/// The units and result addresses that wait for a cast, and how often.
-type Waiting = (Vec<(i64, i64)>, i64);
-
-/// Counts the casts of a pass, and their masks. A cast sends data of neighbouring units to all MABs.
-fn casts(found: &Moves, machine: &Machine) -> (i64, i64) {
-    let (cycles, wide) = (machine.cycles, machine.wide);
-    let even = machine.count(Level::Mab) % wide == 0;
-    let units = takers(found, |m| (m.source_at, m.result_at, m.source));
-    let first = leaders(units.iter().map(|&((_, at, _), set, _)| (at, -i64::from(set.count_ones()))));
-    let mut groups: HashMap<(i64, u64), Waiting> = HashMap::new();
-    for (&((source_at, at, unit), set, times), everywhere) in units.iter().zip(first) {
-        let key = (source_at, if everywhere { 0 } else { set });
-        groups.entry(key).or_insert_with(|| (Vec::new(), times)).0.push((unit, at));
-    }
-    let masks: HashSet<u64> = groups.keys().map(|key| key.1).filter(|&set| set != 0).collect();
-    let mut count = 0;
-    for (_, (mut waiting, times)) in groups {
-        waiting.sort_unstable();
-        let narrow = runs(waiting.clone(), 1, cycles);
-        let joined = if even { joined(&waiting, wide) } else { None };
-        count += times * joined.map_or(narrow, |firsts| runs(firsts, wide, cycles).min(narrow));
-    }
-    (count, masks.len() as i64)
+    let rounds = |turn: &Turn| turn.by.min(count - turn.by).max(1);
+    turns(found, count).iter().map(|turn| rounds(turn) * turn.vectors(found, machine) + turn.mask()).sum()
 }
 
 /// Whether no long word leaves its unit. Units that hold copies then keep their parts, which only the ALU moves.
@@ -226,13 +79,24 @@ fn stays(found: &Moves) -> bool {
 
 /// Counts the copies that the ALU makes inside units, under masks of the units.
 fn copies(found: &Moves, count: i64, machine: &Machine) -> i64 {
-    turns(found, count, machine.cycles).iter().map(|turn| turn.vectors + MASK * i64::from(turn.masked)).sum()
+    turns(found, count).iter().map(|turn| turn.vectors(found, machine) + turn.mask()).sum()
 }
 
 fn l1bs(found: &Moves, machine: &Machine) -> i64 {
     if stays(found) {
         return copies(found, machine.count(Level::L1b), machine);
     }
+    let through = through(found, machine);
+    sent(found, machine).map_or(through, |sent| straight_steps(&sent, found, machine).min(through))
+}
+
+/// How rows go straight to other L1Bs. None if they cannot, or if the way through L2BM takes fewer steps.
+pub(crate) fn straight(found: &Moves, machine: &Machine) -> Option<Vec<Sent>> {
+    sent(found, machine).filter(|sent| straight_steps(sent, found, machine) <= through(found, machine))
+}
+
+/// Counts the steps of the way through L2BM.
+fn through(found: &Moves, machine: &Machine) -> i64 {
     let wide = (machine.row / machine.l2bm_words).max(1);
     let (up_rows, down, rows) = if machine.block == 1 {
         (
@@ -243,8 +107,7 @@ fn l1bs(found: &Moves, machine: &Machine) -> i64 {
     } else {
         blocks(found, machine)
     };
-    let through = wide * (up_rows + down) * found.times + 2 * up(rows * found.times, machine.cycles);
-    straight(found, machine).map_or(through, |steps| steps.min(through))
+    wide * (up_rows + down) * found.times + 2 * up(rows * found.times, machine.cycles)
 }
 
 /// For each unit, the unit and the row that its data comes from.

@@ -11,18 +11,20 @@
 mod costs;
 mod detours;
 mod digits;
-mod fills;
 mod guess;
 mod layout;
 mod moves;
 mod search;
 mod state;
 mod straight;
+mod ways;
 
 pub use guess::{guess, Placed};
 pub use layout::{Change, Layout, Level, Machine, SubAxis};
 pub use moves::{Move, Moves};
 pub use search::{plan, Outcome, Pass};
+pub use straight::{Sending, Sent};
+pub use ways::{Cast, Fill, FillRow, Shares, Turn, Way};
 
 /// Estimates the steps of the pass of `change` over `level`, hazards included. None if one pass cannot make the change.
 pub fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
@@ -34,14 +36,25 @@ pub fn pass_moves(change: &Change, level: Level, machine: &Machine) -> Option<Ve
     Some(moves::Digits::new(change, level, machine, true)?.moves().list)
 }
 
-/// Counts the steps of moves over `level`, without hazards around them. None if the moves are not between units of the
-/// level, or if an address or a number of times is negative.
+/// Counts the steps of moves over `level`, without hazards around them. None if the moves have no meaning: if they are not
+/// between units of the level, or if an address or a number of times is negative.
 pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64> {
-    let count = *machine.counts.get(level as usize)?;
-    let legal = |m: &Move| {
-        (0..count).contains(&m.result)
-            && (0..count).contains(&m.source)
-            && m.result_at.min(m.source_at).min(m.times) >= 0
-    };
-    (moves.times >= 0 && moves.list.iter().all(legal)).then(|| costs::move_steps(moves, level, machine))
+    moves.is_valid(level, machine).then(|| costs::move_steps(moves, level, machine))
+}
+
+/// Returns moves over `level` as turns, those that all units write first. None if the moves have no meaning.
+pub fn turns(moves: &Moves, level: Level, machine: &Machine) -> Option<Vec<Turn>> {
+    moves.is_valid(level, machine).then(|| ways::turns(moves, machine.count(level)))
+}
+
+/// Returns the way of moves between MABs that takes the fewest steps. `even` says whether the addresses of the source and of
+/// the result begin at an even word. None if the moves have no meaning.
+pub fn between_mabs(moves: &Moves, even: (bool, bool), machine: &Machine) -> Option<Way> {
+    moves.is_valid(Level::Mab, machine).then(|| ways::between_mabs(moves, even, machine))
+}
+
+/// Returns how rows go straight to other L1Bs; an inner None if they cannot, or if the way through L2BM takes fewer steps.
+/// None if the moves have no meaning.
+pub fn straight_rows(moves: &Moves, machine: &Machine) -> Option<Option<Vec<Sent>>> {
+    moves.is_valid(Level::L1b, machine).then(|| costs::straight(moves, machine))
 }

@@ -56,6 +56,17 @@ pub struct Moves {
 }
 
 impl Moves {
+    /// Whether they are between units of the level, and no address or number of times is negative.
+    pub(crate) fn is_valid(&self, level: Level, machine: &Machine) -> bool {
+        let count = machine.counts.get(level as usize).copied().unwrap_or(0);
+        let legal = |m: &Move| {
+            (0..count).contains(&m.result)
+                && (0..count).contains(&m.source)
+                && m.result_at.min(m.source_at).min(m.times) >= 0
+        };
+        count > 0 && self.times >= 0 && self.list.iter().all(legal)
+    }
+
     /// Counts the different keys of the moves, each as often as its moves are done.
     pub(crate) fn distinct<K: Ord>(&self, key: impl Fn(&Move) -> K) -> i64 {
         let mut keys: Vec<(K, i64)> = self.list.iter().map(|m| (key(m), m.times)).collect();

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import reference_pass_steps as reference
+import reference_pass_ways as ways
+import reference_straight_rows
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,11 +23,11 @@ from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_layout
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS
-from pycompiler.layers.switch import mab_fills, pass_costs, pe_mab_passes
+from pycompiler.layers.switch import pass_costs
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
-from pycompiler.layers.switch.pass_search import moves, pass_steps
-from pycompiler.layers.switch.shared_turns import shared_cost, shared_turns
+from pycompiler.layers.switch.pass_search import _Switch, moves, pass_steps
+from pycompiler.layers.switch.straight_rows import straight_rows
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.switch_plan import plan_switch
 
@@ -129,28 +132,46 @@ def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: st
                 == sum(
                     max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
                     + (0 if turn.units is None else 3)
-                    for turn in pe_mab_passes.turns(whole, count)
+                    for turn in ways.turns(whole, count)
                 )
             )
         if level is Level.MAB:
             count = target.counts["mab"]
-            fills = mab_fills.count_fills(mab_fills.rows(whole, target, even=True), target)
+            fills = ways.count_fills(ways.rows(whole, target, even=True), target)
+            shares = ways.shared_turns(ways.units_by_turn(whole, count), count)
             assert (
                 counted
                 == reference.mab_cost(whole, target)
                 == min(
                     counted if fills is None else fills,
-                    pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
-                    shared_cost(
-                        shared_turns(pe_mab_passes.units_by_turn(whole, count), count),
-                        l1bm_room(target).vectors,
-                        target,
-                    ),
-                    pe_mab_passes._cast_cost(
-                        pe_mab_passes.casts(whole, count, target.cycles), target
-                    ),
+                    ways.turn_cost(ways.turns(whole, count), target),
+                    ways.shared_cost(shares, l1bm_room(target).vectors, target),
+                    ways.cast_cost(ways.casts(whole, count, target.cycles), target),
                 )
             )
+        check_ways(whole, level, target)
+
+
+def check_ways(found: Moves, level: Level, target: Target) -> None:
+    """The code is made of the same turns, casts, fills and straight rows as in the reference."""
+    facts = pass_costs.facts(MNDtype.FLOAT, target)
+    if level is Level.MAB:
+        for source_even, result_even in product((True, False), repeat=2):
+            name, wanted = ways.way(found, target, source_even=source_even, result_even=result_even)
+            chosen, rows = _core.mab_way(found.rows, facts, (source_even, result_even))
+            if chosen == "fills":
+                rows = [
+                    (at, [(a, b, ways._full(w, target.cycles), wide) for a, b, w, wide in fills])
+                    for at, fills in rows
+                ]
+            assert (chosen, rows) == (name, wanted)
+    elif level is Level.L1B:
+        wanted = reference_straight_rows.straight_rows(found, target)
+        assert straight_rows(found, target) == (wanted and sorted(wanted, key=lambda one: one.at))
+    if level in UNIT_LEVELS:
+        turns = ways.turns(found, target.level_range[level.value])
+        wanted = [(turn.by, turn.units or 0, [*turn.pairs]) for turn in turns]
+        assert pass_costs.turns(found, level, target) == wanted
 
 
 def passes(rng: random.Random, target: Target) -> Iterator[tuple[LayoutChange, Level]]:
@@ -169,6 +190,7 @@ def test_a_pass_that_changes_too_much_is_no_pass(target: Target) -> None:
         pass_steps(change, Level.PE, target)
 
 
+NOTHING = _Switch(([], []), ([], []), ())
 GOOD = pass_costs.facts(MNDtype.FLOAT, load_target("mini"))
 
 
@@ -182,6 +204,10 @@ GOOD = pass_costs.facts(MNDtype.FLOAT, load_target("mini"))
             "no cycles",
             lambda: _core.count_move_steps([(0, 0, 0, 0)], 1, GOOD._replace(cycles=0), 1),
         ),
+        ("a turn of no unit", lambda: _core.move_turns([(0, 0, 99, 0)], GOOD, 1)),
+        ("a MAB that is none", lambda: _core.mab_way([(99, 0, 0, 0)], GOOD, (True, True))),
+        ("a row that is none", lambda: _core.straight_rows([(0, 0, 0, -1)], GOOD)),
+        ("a pass over no level", lambda: _core.pass_moves(NOTHING, GOOD, 9)),
         ("an axis too few", lambda: _core.guess_switches([([], [])], [([], [])], (4,), GOOD)),
         (
             "a digit without size",
