@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import groupby
 
-from ..code.lines import BlockOperand, Fragment, Line, Move, Operand, PeOperand, Step, single_step
+from ..code.lines import BlockOperand, Move, Operand, PeOperand, Step, single_step
+from ..code.nest import Nest, Repeat, Resources, resources
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..graph.layout import Level
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from ..graph.layout import Layout, Level
 from ..machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, SameAxes, layout_of
@@ -42,28 +45,39 @@ class _TransferLayer(SameAxes):
         if (source.layout, source.dtype) != (result.layout, result.dtype):
             yield "a transfer changes neither layout nor dtype"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        plan = plan_transfer(layout_of(graph.values[node.inputs[0]]), target)
-        return plan.transfer_steps + (_mask_steps(plan) if self.down else 0)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         plan = plan_transfer(layout_of(source), target)
         first = int(str(dict(node.attributes).get(TURN, 0)))
-        lines: list[Line] = []
-        masks = UnitMasks(NUMBERS[Level.MAB], target)
-        for turn, chunk in enumerate(plan.chunks, first):
-            l2 = plan.buffer(self.down, turn)
-            if self.down:
-                lines += (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
-                for transfer in plan.steps_down(chunk, l2):
-                    making: list[Step] = []
-                    mabs = None if transfer.mabs is None else masks.use(transfer.mabs, making)
-                    lines += (*making, _step(plan, transfer, result, mabs))
-            else:
-                lines += (_step(plan, t, source) for t in plan.steps_up(chunk, l2))
-                lines += (_move(plan, t, result.name) for t in plan.moves_up(chunk, l2))
-        return Fragment(tuple(lines))
+        return _code(plan, source, result, first, down=self.down)
+
+
+@lru_cache(maxsize=4096)
+def download(layout: Layout, target: Target) -> Resources:
+    """Return what a download of a value in ``layout`` takes."""
+    source, result = (
+        MNValue("", TensorType("", ()), location=at) for at in (Location.DRAM, Location.LM0)
+    )
+    return resources(_code(plan_transfer(layout, target), source, result, 0, down=True))
+
+
+def _code(plan: TransferPlan, source: MNValue, result: MNValue, first: int, *, down: bool) -> Nest:
+    """Yield the code of a transfer that begins with buffer ``first``."""
+    masks = UnitMasks(NUMBERS[Level.MAB], plan.target)
+    steps = plan.steps_down if down else plan.steps_up
+    for turn, chunk in enumerate(plan.chunks, first):
+        l2 = plan.buffer(down, turn)
+        if down:
+            yield from (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
+        for (*_, mabs), group in groupby(steps(chunk, l2), lambda t: (t.stage, t.wide, t.mabs)):
+            making: list[Step] = []
+            mask = None if mabs is None else masks.use(mabs, making)
+            yield from making
+            alike = list(group)
+            local = result if down else source
+            yield Repeat(len(alike), partial(_step, plan, alike, local, mask))
+        if not down:
+            yield from (_move(plan, t, result.name) for t in plan.moves_up(chunk, l2))
 
 
 def take_turns(graph: MNGraph, target: Target) -> MNGraph:
@@ -94,18 +108,14 @@ def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:
     return Move(transfer.mnemonic, words, source, target)
 
 
-def _mask_steps(plan: TransferPlan) -> int:
-    """Count the steps that make the masks of a download."""
-    masks, steps = UnitMasks(NUMBERS[Level.MAB], plan.target), list[Step]()
-    for _ in plan.chunks:
-        for mabs in plan.to_pe.sets:
-            masks.use(mabs, steps)
-    return len(steps)
-
-
 def _step(
-    plan: TransferPlan, transfer: Transfer, value: MNValue, mask: PeOperand | None = None
-) -> Step:
+    plan: TransferPlan,
+    alike: Sequence[Transfer],
+    value: MNValue,
+    mask: PeOperand | None,
+    number: int,
+) -> Iterator[Step]:
+    transfer = alike[number]
     target, wide = plan.target, transfer.wide
     found = target.transfer(transfer.mnemonic, transfer.form, **dict(transfer.parameters))
     names = {"down": ("l2bm", "l1bm"), "up": ("l1bm", "l2bm")}
@@ -128,7 +138,7 @@ def _step(
             size = found.destination_words
             operands += [local, BlockOperand("l1bm", transfer.destination, size, wide=wide)]
     mnemonic = transfer.mnemonic + transfer.suffix
-    return single_step(transfer.stage, mnemonic, (operands[0],), operands[1])
+    yield single_step(transfer.stage, mnemonic, (operands[0],), operands[1])
 
 
 LAYERS: tuple[Layer, ...] = (_TransferLayer(DOWNLOAD), _TransferLayer(UPLOAD))

@@ -132,14 +132,6 @@ class TransferPlan:
             for l2b, start in enumerate(chunk.dram):
                 yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, words)
 
-    @property
-    def transfer_steps(self) -> int:
-        """The steps between L2BM and LM in one direction, without those that make masks."""
-        return sum(
-            len(list(self._parts(chunk))) + len(list(self._pieces(chunk, 0)))
-            for chunk in self.chunks
-        )
-
     def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the steps from L2BM to L1BM and on to LM."""
         for at, l1, l1bs in self._pieces(chunk, l2):

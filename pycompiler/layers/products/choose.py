@@ -13,6 +13,7 @@ from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level
 from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
+from ..dram_transfer import download
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import fits, operand_layouts, terms_unit
@@ -256,9 +257,9 @@ def _bring(
         value, layout = graph.values[name], layouts[name]
         if name in hints and agrees(hints[name], layout, value.shape, value.dtype, target):
             continue
-        plan = plan_transfer(layout, target)
-        steps = plan.transfer_steps
-        total += target.cycles * steps
+        slots = download(layout, target).slots
+        cycles = target.cycles * (slots["l2bm"] + slots["l1bm"])
+        total += cycles
         if name not in hints:
-            total += max(0, plan.mv_cycles - target.cycles * steps)
+            total += max(0, plan_transfer(layout, target).mv_cycles - cycles)
     return total

@@ -14,7 +14,7 @@ from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
 from ...graph.plan import plans_of
 from ...layers.base import banks_of
-from ...layers.dram_transfer import DOWNLOAD
+from ...layers.dram_transfer import download
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
 from ...layers.switch.pass_moves import LayoutChange
@@ -98,10 +98,7 @@ class Costs:
         """Return the steps of a download's lines, the time of its MVs in steps, and its parts."""
         key = layout, value.dtype
         if key not in self.known.transfers:
-            laid = {value.name: self._laid(value, layout)}
-            node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
-            graph = MNGraph(self.graph.name, self.graph.target, values=laid)
-            lines = LAYERS[DOWNLOAD].cost(node, graph, self.target)
+            lines = download(layout, self.target).steps
             plan = plan_transfer(layout, self.target)
             moves = latency_steps(self.target) + plan.mv_cycles // self.target.cycles
             self.known.transfers[key] = lines, moves, max(1, len(plan.chunks))
