@@ -8,11 +8,13 @@ words of a PE; it is computed once from the numbers of the PE's units. A word is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..code.lines import Forward, Line, Literal, PeOperand, Special, alu_step, mask_register
+from ..code.nest import Nest, Repeat
 from ..graph.digits import Part, parts
 from ..graph.graph import MNValue
 from ..graph.layout import Level
@@ -23,7 +25,7 @@ _REGISTER = 1  # mask register
 _BITS = 32  # of a word
 
 
-def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Iterator[Line]:
+def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Nest:
     """Write ``bits``, a long word, over the words of ``value`` that are padding on ``axes``.
 
     Uses the second register file. Words that the layout does not use at all stay as they are.
@@ -57,32 +59,20 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     mask_register(_REGISTER, target),
                 )
                 mask = mask_register(_REGISTER, target)
-            for at, word in words:
-                there = PeOperand(
-                    value.location.memory,
-                    (at,) * target.cycles,
-                    value.name,
-                    word=word,
-                    mask=mask,
-                )
-                yield alu_step("ipassa", (_word(_FILL, word, target),), there)
+            yield Repeat(len(words), partial(_fill, value, words, mask, target))
 
 
-def count_padding_steps(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> int:
-    """Count the lines of :func:`fill_padding`, without making them."""
-    assert value.layout is not None
-    found = parts(value.layout, value.layout.padded_shape)
-    total = 0
-    for axis in axes:
-        padded = _padded(found, axis, value.shape[axis])
-        if not padded:
-            continue
-        if not total:
-            total = 1 if bits >> _BITS == bits & (1 << _BITS) - 1 else WORDS_PER_LONG
-        units = [p for p in found[axis] if p.level in NUMBERS]
-        total += sum(1 for _ in _unit_index(units, target))
-        total += sum(len(words) + (2 if left > 0 else 0) for left, words in padded.items())
-    return total
+def _fill(
+    value: MNValue,
+    words: Sequence[tuple[int, int]],
+    mask: PeOperand | None,
+    target: Target,
+    at: int,
+) -> Iterator[Line]:
+    address, word = words[at]
+    long = (address,) * target.cycles
+    there = PeOperand(value.location.memory, long, value.name, word=word, mask=mask)
+    yield alu_step("ipassa", (_word(_FILL, word, target),), there)
 
 
 def no_bits(value: MNValue, axes: Sequence[int]) -> bool:

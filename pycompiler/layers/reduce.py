@@ -23,6 +23,7 @@ from ..code.lines import (
     Step,
     single_step,
 )
+from ..code.nest import expand, resources
 from ..graph.digits import PrimeDigit
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue
@@ -30,7 +31,7 @@ from ..graph.layout import Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, PRODUCT, SUM
 from .base import Cut, Frame, Layer, OtherLm, layout_of, misfits, outside_lm
-from .padding import count_padding_steps, fill_padding, no_bits
+from .padding import fill_padding, no_bits
 from .reduce_kinds import LEAST, MOST, PRODUCTS, SUMS, Joining
 from .reduce_plan import CONSTANTS, Plan, plan
 from .scratch import Scratch, vector
@@ -131,7 +132,7 @@ class Reduce(OtherLm):
         found = self._plan(node, graph, target)
         reduced, neutral = self.reduced(node, graph), self.joining(node, graph).neutral
         total = sum(
-            count_padding_steps(factor.value, reduced, neutral, target)
+            resources(fill_padding(factor.value, reduced, neutral, target)).steps
             for factor in _distinct(self.factors(node, graph))
         )
         return total + count_lines(found, target)
@@ -150,7 +151,7 @@ class Reduce(OtherLm):
         factors = self.factors(node, graph)
         lines: list[Line] = []
         for factor in _distinct(factors):
-            lines += fill_padding(factor.value, reduced, kind.neutral, target)
+            lines += expand(fill_padding(factor.value, reduced, kind.neutral, target))
         if found.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):

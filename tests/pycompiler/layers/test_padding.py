@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import some_layout
 
+from pycompiler.code.nest import expand, resources
 from pycompiler.graph import Level, Location, MNDtype, MNValue, TensorType
 from pycompiler.graph.digits import Part, parts
-from pycompiler.layers.padding import _padded, count_padding_steps, fill_padding, no_bits
+from pycompiler.layers.padding import _padded, fill_padding, no_bits
 from pycompiler.layers.switch.unit_masks import NUMBERS
 from pycompiler.machine import load_target
 
@@ -61,5 +62,5 @@ def test_padding_is_that_of_the_reference(seed: int, machine: str) -> None:
         assert no_bits(value, [axis]) == (odd and bool(wanted))
     axes = rng.sample(range(len(shape)), rng.randrange(1, len(shape) + 1))
     for bits in (0, 0x3F800000, 0x3F8000003F800000):
-        lines = sum(1 for _ in fill_padding(value, axes, bits, target))
-        assert count_padding_steps(value, axes, bits, target) == lines
+        lines = list(expand(fill_padding(value, axes, bits, target)))
+        assert resources(fill_padding(value, axes, bits, target)) == resources(lines)
