@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 
-from ...graph.digits import machine_digits, primes
+from ...graph.digits import machine_digits
 from ...graph.graph import MNGraph, MNNode, TensorType
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...graph.plan import Laid, SharedSums, WholeSums
@@ -40,8 +41,15 @@ def ways(
         if made not in done and _suits(node, graph, made, target):
             done.append(made)
             yield Laid(made, {node.name: WholeSums()})
-    exact = operand_layouts(forward, around, _exact(node, graph, target), target)
-    made = wanted_layouts(node, graph, exact[gradient], target)
+    exact = [
+        wanted_layouts(node, graph, found[gradient], target)
+        for columns in _some_l1bs(node, around, target)
+        for spread in [_exact(node, graph, target, columns)]
+        for found in [operand_layouts(forward, around, spread, target)]
+    ]
+    # Columns on L1Bs only where nothing else fits: a layout that does not is better than none.
+    fitting = (one for one in exact if done or _suits(node, graph, one, target))
+    made = next(fitting, exact[0])
     if made not in done:
         yield Laid(made, {node.name: WholeSums()})
 
@@ -77,13 +85,19 @@ def _on_l1bs(
 ) -> Iterator[dict[str, Layout]]:
     """Yield layouts whose columns lie on L1Bs: then the network joins all MABs at once."""
     roles, kind = roles_of(node, around), precision_of(node, target)
-    blocks, held = -(-roles.n // kind.rows), 1
-    for count, digit in enumerate(primes(target.level_range[Level.L1B.value]), 1):
-        held *= digit.size
-        if held > blocks:
-            return
-        spread = spread_units(roles, kind, target, None, SpreadRule(l1bs=count))
-        yield operand_layouts(forward, around, spread, target)
+    for digits in _some_l1bs(node, around, target):
+        if digits:
+            spread = spread_units(roles, kind, target, None, SpreadRule(l1bs=len(digits)))
+            yield operand_layouts(forward, around, spread, target)
+
+
+def _some_l1bs(node: MNNode, around: MNGraph, target: Target) -> Iterator[list[SubAxis]]:
+    """Yield digits of L1Bs, none first, as long as each L1B has columns."""
+    blocks = -(-roles_of(node, around).n // precision_of(node, target).rows)
+    digits = [one for one in machine_digits(target, 1) if one.level is Level.L1B]
+    for count in range(len(digits) + 1):
+        if prod(one.size for one in digits[:count]) <= blocks:
+            yield digits[:count]
 
 
 def _forward(node: MNNode, graph: MNGraph) -> tuple[MNNode, MNGraph]:
@@ -137,10 +151,11 @@ def result_layout(node: MNNode, graph: MNGraph, gradient: Layout, target: Target
     return lay_out(len(value.shape), subs, order, value.dtype, target)
 
 
-def _exact(node: MNNode, graph: MNGraph, target: Target) -> Spread:
-    """Return a spread that gives units only to axes that they divide."""
+def _exact(node: MNNode, graph: MNGraph, target: Target, columns: list[SubAxis]) -> Spread:
+    """Return a spread that gives other units than ``columns`` only to axes that they divide."""
     roles = roles_of(node, graph)
-    free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]
+    every = machine_digits(target, 1)
+    free = [one for one in every if one.level is not Level.PE and one not in columns]
     batch: list[list[SubAxis]] = [[] for _ in roles.batch]
     for index in reversed(range(len(roles.batch))):
         rest = roles.batch[index]
@@ -153,7 +168,7 @@ def _exact(node: MNNode, graph: MNGraph, target: Target) -> Spread:
                 rest //= digit.size
         if not index:
             batch[index].reverse()
-    return Spread(batch, [], [])
+    return Spread(batch, columns, [])
 
 
 def reduced_digits(node: MNNode, graph: MNGraph) -> list[SubAxis]:

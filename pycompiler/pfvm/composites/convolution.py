@@ -50,7 +50,7 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     if group > 1 and weights[1] == 1:
         return depthwise(write, operands, axes, written=written)
     block = block_of(target)
-    strides = strides_to_fold(operands, axes, block)
+    strides = strides_to_fold(shape, group, axes, block)
     if any(stride > 1 for stride in strides):
         operands, axes = folded(write, operands, axes, strides)
         shape, weights, written = operands.shape, operands.weights, True

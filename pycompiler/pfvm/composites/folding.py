@@ -27,14 +27,16 @@ class Operands:
     group: int
 
 
-def strides_to_fold(operands: Operands, axes: Sequence[Axis], block: int) -> list[int]:
-    """Return for every axis the stride that becomes channels, 1 if none does.
+def strides_to_fold(
+    shape: tuple[int, ...], group: int, axes: Sequence[Axis], block: int
+) -> list[int]:
+    """Return for every axis of pixels the stride that becomes channels, 1 if none does.
 
     ``block`` is the number of channels that a product takes at once.
     """
-    if operands.group > 1:
+    if group > 1:
         return [1] * len(axes)
-    few = operands.shape[1] * prod(axis.stride for axis in axes) <= block
+    few = shape[1] * prod(axis.stride for axis in axes) <= block
     return [
         axis.stride
         if axis.dilation == 1
@@ -49,7 +51,26 @@ def folded(
     write: Writer, operands: Operands, axes: Sequence[Axis], strides: Sequence[int]
 ) -> tuple[Operands, list[Axis]]:
     """Append what makes channels of strides; return the convolution that is left."""
-    shape, weights, rank = operands.shape, operands.weights, len(axes)
+    value, shape, made, zeros = folded_pixels(write, operands.value, operands.shape, axes, strides)
+    weights = operands.weights
+    factor = write.padded(operands.factor, range(2, len(shape)), zeros)
+    taps = [size + sum(zero) for size, zero in zip(weights[2:], zeros, strict=True)]
+    factor, weights = _with_channels(write, factor, (*weights[:2], *taps), strides)
+    return Operands(value, shape, factor, weights, operands.bias, 1), made
+
+
+def folded_pixels(
+    write: Writer,
+    value: str,
+    shape: tuple[int, ...],
+    axes: Sequence[Axis],
+    strides: Sequence[int],
+) -> tuple[str, tuple[int, ...], list[Axis], list[tuple[int, int]]]:
+    """Append what makes channels of the strides of pixels; return these and the axes left.
+
+    The last result are the zeros that the kernel gets before and behind its taps.
+    """
+    rank = len(axes)
     spatial = range(2, rank + 2)
     ends, pads, made = list(shape[2:]), [(0, 0)] * rank, list(axes)
     zeros = [(0, 0)] * rank
@@ -69,16 +90,35 @@ def folded(
         pads[index] = (0, size * stride - axis.size)
         zeros[index] = (first, taps * stride - first - axis.taps)
         made[index] = Axis(size, taps, 1, 1, begin, axis.results + taps - 1 - size - begin)
-    value = operands.value
     if ends != list(shape[2:]):
         value = write.cut(value, spatial, [0] * rank, ends, shape=shape)
     value = write.padded(value, spatial, pads, shape)
     sizes = [end + sum(pad) for end, pad in zip(ends, pads, strict=True)]
     value, shape = _with_channels(write, value, (*shape[:2], *sizes), strides)
-    factor = write.padded(operands.factor, spatial, zeros)
-    taps_of = [size + sum(zero) for size, zero in zip(weights[2:], zeros, strict=True)]
-    factor, weights = _with_channels(write, factor, (*weights[:2], *taps_of), strides)
-    return Operands(value, shape, factor, weights, operands.bias, 1), made
+    return value, shape, made, zeros
+
+
+def unfolded(
+    write: Writer,
+    gradient: str,
+    shape: tuple[int, ...],
+    strides: Sequence[int],
+    zeros: Sequence[tuple[int, int]],
+) -> str:
+    """Append what makes strides of channels again, in a gradient of weights; return its name.
+
+    ``shape`` is that of the result with the zeros: channels, columns, taps.
+    """
+    rank = len(strides)
+    sizes = [size // stride for size, stride in zip(shape[2:], strides, strict=True)]
+    gradient = write.reshape(gradient, (shape[0], *strides, shape[1], *sizes))
+    order = [n for a in range(rank) for n in (rank + 2 + a, 1 + a)]
+    gradient = write.reshape(write.op("Transpose", gradient, perm=[0, rank + 1, *order]), shape)
+    starts = [first for first, _ in zeros]
+    ends = [size - last for size, (_, last) in zip(shape[2:], zeros, strict=True)]
+    if any(map(any, zeros)):
+        gradient = write.cut(gradient, range(2, rank + 2), starts, ends)
+    return gradient
 
 
 def _with_channels(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 import onnx
 
@@ -93,16 +93,37 @@ def weights_are_large(channels: int, taps: int, target: Target) -> bool:
     return -(-channels // block_of(target)) * taps * chip.rows > chip.lm1
 
 
-def weight_gradient_fits(channels: int, taps: int, target: Target) -> bool:
-    """Whether one block of columns of the weights' gradient takes at most 3/4 of LM1."""
-    return 4 * weight_gradient_words(channels, taps, target) <= 3 * chip_of(target).lm1
+def weight_gradient_fits(
+    shape: tuple[int, ...], columns: int, chosen: Chosen, target: Target, *, few: bool
+) -> bool:
+    """Whether LM0 holds the pixels, and LM1 the gradients beside the weights' gradient.
+
+    L1Bs may share the columns, and MABs if there are ``few`` places. Pictures, tiles and places
+    without taps lie on the units that are left, as far as these divide them.
+    """
+    chip, block = chip_of(target), block_of(target)
+    most = chip.levels[1] * (chip.levels[0] if few else 1)
+    vectors, blocks = -(-shape[1] // block), -(-columns // chip.rows)
+    windows = [tiling for axis, tiling in chosen if axis.taps > 1]
+    pixels = vectors * prod(tiling.reach for tiling in windows)
+    results = prod(tiling.results for tiling in windows)
+    # The sums of one block of columns are singles.
+    sums = vectors * block * prod(axis.taps for axis, _ in chosen) * chip.rows // chip.across
+    apart = [shape[0], *(t.count if axis.taps > 1 else t.results for axis, t in chosen)]
+    for sharing in (n for n in range(1, most + 1) if most % n == 0):
+        free, here = prod(chip.levels) // sharing, -(-blocks // sharing)
+        each = -(-prod(apart) // min(free, prod(_on_units(size, free) for size in apart)))
+        if each * pixels <= chip.lm0 and here * (sums + each * results) <= chip.lm1:
+            return True
+    return False
 
 
-def weight_gradient_words(channels: int, taps: int, target: Target) -> int:
-    """Return the long words of LM1 that one block of columns of the weights' gradient takes."""
-    chip = chip_of(target)
-    vectors = -(-channels // block_of(target)) * block_of(target) * taps
-    return -(-vectors * chip.rows // chip.across)
+def _on_units(size: int, units: int) -> int:
+    """Return the largest divisor of ``size`` that has only prime factors of ``units``."""
+    found = 1
+    while (common := gcd(size // found, units)) > 1:
+        found *= common
+    return found
 
 
 def best_tiles(

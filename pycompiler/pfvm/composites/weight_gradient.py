@@ -17,7 +17,8 @@ import numpy as np
 
 from ...graph.dtypes import MNDtype
 from ..windows import APART
-from .tile_choice import best_tiles, block_of, weight_gradient_fits, weight_gradient_words
+from .folding import folded_pixels, strides_to_fold, unfolded
+from .tile_choice import best_tiles, block_of, weight_gradient_fits
 from .tiles import Axis, Tiling, split
 from .writer import Writer
 
@@ -51,10 +52,18 @@ def weight_gradient(write: Writer) -> bool:
         axis.results != size for axis, size in zip(axes, given[2:], strict=True)
     ):
         return False
+    strides = strides_to_fold(shape, 1, axes, block_of(target))
+    zeros = [(0, 0)] * len(axes)
+    if any(stride > 1 for stride in strides):
+        pixels, shape, axes, zeros = folded_pixels(write, pixels, shape, axes, strides)
     if each := _channels_in_tiles((shape, given), axes, write):
         found = _grouped(write, (pixels, gradient), (shape, given), axes, each)
     else:
         found = _products(write, (pixels, gradient), (shape, given), axes)
+    if any(stride > 1 for stride in strides):
+        taps = (axis.taps * stride for axis, stride in zip(axes, strides, strict=True))
+        whole = (shape[1] // prod(strides), given[1], *taps)
+        found = unfolded(write, found, whole, strides, zeros)
     write.op("Identity", found, result=write.node.output[0])
     return True
 
@@ -89,21 +98,20 @@ def _channels_in_tiles(shapes: _Shapes, axes: Sequence[Axis], write: Writer) -> 
     """Return for how many channels at once the gradient is computed in tiles; 0 if not in tiles.
 
     guess: where a MAB has a block of places, tiles take fewer cycles than products, in groups of
-    channels and in time slices too. With fewer places they take more, unless all fits LM.
+    channels too. With fewer places they take more, unless all fits LM.
     """
     target, (shape, given) = write.target, shapes
     assert target is not None
-    block, channels, taps = block_of(target), shape[1], prod(axis.taps for axis in axes)
-    if prod(given[2:]) >= target.counts["mab"] * block:
-        fitting = (one * block for one in range(-(-channels // block), 0, -1))
-        found = (one for one in fitting if weight_gradient_fits(one, taps, target))
-        return min(channels, next(found, 0))
-    chosen = best_tiles(shape, given[1], axes, target, passes=write.passes)
-    reach = prod(tiling.reach for _, tiling in chosen)
-    results = prod(tiling.results for _, tiling in chosen)
-    pixels, gradient = -(-channels // block) * reach, -(-given[1] // block) * results
-    gradient += weight_gradient_words(channels, taps, target)
-    return channels * (pixels <= target.words("lm0") and gradient <= target.words("lm1"))
+    block, channels = block_of(target), shape[1]
+    many = prod(given[2:]) >= target.counts["mab"] * block
+    blocks = -(-channels // block)
+    for count in range(1, blocks + 1 if many else 2):
+        each = -(-blocks // count) * block
+        some = shape[0], min(each, channels), *shape[2:]
+        chosen = best_tiles(some, given[1], axes, target, passes=write.passes)
+        if weight_gradient_fits(some, given[1], chosen, target, few=not many):
+            return some[1]
+    return 0
 
 
 def _grouped(write: Writer, ends: _Names, shapes: _Shapes, axes: Sequence[Axis], each: int) -> str:

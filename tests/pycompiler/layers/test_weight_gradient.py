@@ -23,6 +23,8 @@ CASES: dict[str, Case] = {
     "dilation": (2, 8, 8, (8, 8), (3, 3), 1, 2, 2),
     "one axis": (3, 6, 20, (12,), (3,), 1, 1, 1),
     "one picture": (1, 20, 33, (8, 4), (3, 1), 1, 1, 0),
+    "strides of few channels": (2, 3, 16, (9, 12), (5, 5), 2, 1, 2),
+    "patches": (2, 2, 12, (8, 12), (4, 4), 4, 1, 0),
     "many columns": (2, 16, 80, (4, 4), (3, 3), 1, 1, 1),
 }
 #: Cases whose result exceeds LM of the small machine: they are products over places instead.
@@ -65,11 +67,19 @@ def test_results(name: str, kind: str) -> None:
 PUBLISHED: dict[str, tuple[Case, int]] = {
     "many channels, few places": ((8, 256, 512, (7, 7), (1, 1), 1, 1, 0), 0),
     "groups of channels": ((2, 128, 32, (28, 28), (3, 3), 1, 1, 1), 2),
+    "columns of many places": ((2, 256, 128, (28, 28), (1, 1), 1, 1, 0), 1),
+    "the first layer": ((2, 3, 16, (32, 32), (7, 7), 2, 1, 3), 1),
     "results without room": ((4, 1024, 1600, (4, 5), (1, 1), 1, 1, 0), 0),
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+#: The case that takes longer.
+LONG = "columns of many places"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.long if one == LONG else ()) for one in PUBLISHED]
+)
 def test_published_sizes_run_on_the_device(name: str) -> None:
     case, tiled = PUBLISHED[name]
     model, shapes = gradient_model(case)
