@@ -9,15 +9,19 @@ crate ``switches`` searches, since networks need thousands of plans.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..errors import error
+from ..graph.graph import MNValue, TensorType
 from ..graph.layout import Layout, Level
 from ..layers.base import digits
+from ..layers.default_layout import whole_layout
 from ..layers.switch.pass_moves import LayoutChange
 from ..layers.switch.pass_search import cheapest_passes, pass_steps
 from ..machine import Target
+from .lpz.proposals import NEAR, unfolded
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,10 @@ class Pass:
     level: Level
     layout: Layout
     steps: int
+
+
+#: The same as a pass: its level, the layout after it, and its steps.
+Row = tuple[Level, Layout, int]
 
 
 @lru_cache(maxsize=4096)
@@ -41,6 +49,8 @@ def plan_switch(
     one, because operators that work on several values compare all digits.
     """
     rows = cheapest_passes(change, target, most)
+    if rows is None and most is None:
+        rows = _through_another(change, target)
     if rows is None:
         raise error("P0305", source=str(change.source), result=str(change.result))
     found = tuple(Pass(*row) for row in rows)
@@ -48,6 +58,37 @@ def plan_switch(
         steps = pass_steps(change, Level.PE, target)
         return (Pass(Level.PE, change.result, steps),)
     return found
+
+
+def _through_another(change: LayoutChange, target: Target) -> list[Row] | None:
+    """Return passes through a layout that spreads all axes, the cheapest; None if there are none.
+
+    A search looks at few of the layouts in between. From a layout that leaves most of LM free, and
+    to it, ways are short. Copies may be made last, on units that have parts of an axis until then.
+    """
+    ends = (change.source, change.result)
+    if any(one.num_lw(target.cycles) > target.words("lm0") for one in ends):
+        return None
+    shape, dtype = change.shape, change.dtype
+    spread = [whole_layout(shape, dtype, target, padded=padded) for padded in (False, True)]
+    value = MNValue("", TensorType("", shape), dtype)
+    apart = [one for at in NEAR for one in unfolded(change.result, value, target, at)]
+    return _through(change, target, spread) or _through(change, target, apart, spread)
+
+
+def _through(
+    change: LayoutChange, target: Target, between: Sequence[Layout], *more: Sequence[Layout]
+) -> list[Row] | None:
+    """Return the cheapest passes through a layout of ``between``, and one of each of ``more``."""
+    ways = []
+    for layout in between:
+        back = cheapest_passes(replace(change, source=layout), target)
+        begin = replace(change, result=layout)
+        there = cheapest_passes(begin, target) if back else None
+        there = _through(begin, target, *more) if back and more and not there else there
+        if back and there:
+            ways.append([*there, *back])
+    return min(ways, key=lambda rows: sum(row[2] for row in rows), default=None)
 
 
 def same_digits(source: Layout, result: Layout) -> bool:

@@ -12,23 +12,25 @@ from ...graph.verify import layout_ranges
 from ...machine import Target
 
 #: The levels of units that one pass reaches without leaving an L1B, innermost first.
-_NEAR = (Level.PE, Level.MAB)
+NEAR = (Level.PE, Level.MAB)
 
 
-def unfolded(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:
-    """Yield layouts that hold parts of an axis in the MABs where ``layout`` holds copies.
+def unfolded(
+    layout: Layout, value: MNValue, target: Target, level: Level = Level.MAB
+) -> Iterator[Layout]:
+    """Yield layouts that hold parts of an axis in the units where ``layout`` holds copies.
 
     The parts come from Addr. Each layout does this for one axis; the last axis comes first. One
-    pass over the MABs turns such a layout into ``layout``.
+    pass over the level turns such a layout into ``layout``.
     """
     ranges = all_ranges(target.level_range, value.dtype)
-    free = sorted(copied_digits(layout, Level.MAB, ranges))
+    free = sorted(copied_digits(layout, level, ranges))
     copies = {lv: copied_digits(layout, lv, ranges) for lv in ranges}
     for axis, found in reversed(list(enumerate(parts(layout, value.shape)))):
-        out, left = _moved(found, Level.MAB, free)
+        out, left = _moved(found, level, free)
         if len(left) < len(free):
             placed = {**dict(enumerate(parts(layout, value.shape))), axis: out}
-            kept = {**copies, Level.MAB: frozenset(left)}
+            kept = {**copies, level: frozenset(left)}
             yield from _made(placed, kept, value, ranges, target)
 
 
@@ -41,7 +43,7 @@ def packed(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:
     """
     ranges = all_ranges(target.level_range, value.dtype)
     copies = {lv: copied_digits(layout, lv, ranges) for lv in ranges}
-    for level in _NEAR:
+    for level in NEAR:
         free = _idle(layout, value, level, ranges)
         for axis, found in reversed(list(enumerate(parts(layout, value.shape)))):
             out, left = _moved(found, level, free)
