@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ...errors import NoSwitchError
 from ...graph.graph import Location
@@ -36,18 +37,18 @@ class FasterCuts(Cuts):
             chosen = next((one for one in tries if one), ())
             if not chosen:
                 break
-            before = dict(self.sizes)
+            before, new = dict(self.sizes), {one for one, _ in chosen}
             self.sizes.update(chosen)
-            try:
-                made = self.laid_out(last=True)
-            except NoSwitchError:
-                made = found
+            made = found
+            if self._may_gain(found, new) and self._part_gains(before, new):
+                with suppress(NoSwitchError):
+                    made = self.laid_out(last=True)
             steps = [estimated_steps(one, self.target) for one in (found, made)]
             if steps[1] < steps[0] and not any(excess(made, self.target, self.share)):
                 found = made
             else:
                 self.sizes = before
-                self.useless.update(one for one, _ in chosen)
+                self.useless |= new
         self.useless = useless
         return found
 
@@ -128,7 +129,8 @@ class FasterCuts(Cuts):
             factor = chunks
             while factor >= _CHUNKS:
                 size = self.finer(one, factor)
-                if size is not None and not self.axes.ops.get(one, set()) & ANCHORED:
+                free = size is not None and not self.axes.ops.get(one, set()) & ANCHORED
+                if size is not None and free and self._may_gain(found, {one}):
                     before = dict(self.sizes)
                     self.sizes[one] = size
                     finer = self.attempt()
