@@ -25,7 +25,7 @@ from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
 from .held import move_held
-from .in_order import add_exchanged, add_in_order
+from .in_order import add_in_order
 from .known import Known
 from .pools import Pools
 from .search import Costs as Table
@@ -114,9 +114,8 @@ class LayoutPlannerZ:
             for seed in self._affordable(add_families(self.pools, self.costs)):
                 best = self._beside(best, [seed])
             best = self._varied(self._turned(best))
-            for add in (add_in_order, add_exchanged):
-                for seeds in self._affordable(add(self.pools, best, self.costs)):
-                    best = self._beside(best, seeds, far=True)
+            for seeds in self._affordable(add_in_order(self.pools, best, self.costs)):
+                best = self._beside(best, seeds, far=True)
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
@@ -224,13 +223,18 @@ class LayoutPlannerZ:
 
     def _forced(self, best: Sequence[int], seeds: Sequence[Seed]) -> list[int]:
         """Return a choice that is cheap where regions have the layouts of ``seeds`` only."""
-        start = list(best)
+        start, now = list(best), self._total(best)
         for seed in seeds:
             at = self.pools.variables[seed.number].place_of(seed.candidate)
             self._only[seed.number] = start[seed.number] = at
             self.alone[seed.number] = self._single(seed.number)
         self._look(start)
-        return self._search(start, SOON)
+        found, bound = self._search(start, SOON), self._total(start)
+        if self._total(found) >= UNKNOWN and bound + _worth(now) < now:
+            # Only bounds of some switches are known, and what is forced has no other candidate.
+            self._look(start, first=True)
+            found = self._search(start, SOON)
+        return found
 
     def _free(self, number: int) -> None:
         """Let a variable choose among all its candidates again."""

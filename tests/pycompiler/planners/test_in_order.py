@@ -13,7 +13,7 @@ from random_layouts import some_layout
 from pycompiler.graph import Layout, Location, MNDtype, MNValue, TensorType, parse_layout
 from pycompiler.graph.digits import agrees, primes
 from pycompiler.machine import load_target
-from pycompiler.planners.lpz.in_order import exchanged, in_order
+from pycompiler.planners.lpz.in_order import in_order
 
 TARGET = load_target("mncore2")
 SHAPES = ((32, 64, 8, 8), (24, 20, 6), (96, 40), (7, 12, 10))
@@ -65,31 +65,3 @@ def test_each_level_keeps_its_digits_and_order_is_reached_at_once(seed: int) -> 
 
     assert digits(found) == digits(layout)
     assert in_order(found, value_of(found, shape), TARGET) is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        # Columns on L1Bs and rows on MABs: a tile is tall, so less crosses L1Bs along rows.
-        (
-            "((8_L2B:1,4_L1B:2),(4_PE:1,2:1,2_W:1),(2_MAB:8,16:4),(2_L1B:1,8_MAB:1,2:2))",
-            "((8_L2B:1,4_L1B:2),(4_PE:1,2:1,2_W:1),(2_L1B:1,16:4),(16_MAB:1,2:2))",
-        ),
-        # The outermost digit goes over, and both axes have larger parts on outer units then.
-        (
-            "((8_L2B:1,2_L1B:4,2_L1B:1),(4_PE:1,2:1,2_W:1),(2_MAB:1,16:4),(8_MAB:2,2_L1B:2,2:2))",
-            "((8_L2B:1,2_L1B:4,2_L1B:1),(4_PE:1,2:1,2_W:1),(2_L1B:2,16:4),(16_MAB:1,2:2))",
-        ),
-        # Nothing to give, or nothing to give for it.
-        ("((8_L2B:1,4_L1B:2),(4_PE:1,2:1,2_W:1),(2_MAB:8,16:4),(16:64))", None),
-        ("((8_L2B:1,4_L1B:2),(4_PE:1,2:1,2_W:1),(32:2),(2_L1B:1,16:64))", None),
-    ],
-)
-def test_axes_of_pixels_exchange_outer_units(before: str, after: str | None) -> None:
-    shape, layout = (32, 16, 32, 32), parse_layout(before)
-    found = exchanged(layout, value_of(layout, shape), 2, 3, TARGET)
-    if after is None:
-        assert found is None
-        return
-    assert found is not None
-    assert agrees(found, parse_layout(after), shape, MNDtype.FLOAT, TARGET)
