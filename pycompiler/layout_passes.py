@@ -20,6 +20,7 @@ from .options import Options
 from .planners.dtype import plan_dtypes
 from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
+from .planners.lpz.known import Known
 from .planners.overrides import Overrides, check_overrides
 from .planners.parted_sums import part_sums
 from .planners.recut_chains import join_recuts
@@ -77,10 +78,12 @@ class LayoutPlans:
         options: Options,
         overrides: Overrides,
         report: Report,
+        known: Known,
     ) -> MNGraph:
         """Return the graph with layouts and slices, planned now or by an earlier compile.
 
-        The report has the same rows for both; those of an earlier compile say `kept`. Warns
+        ``known`` has what earlier plans of this compile have found out. The report has the same
+        rows for both; those of an earlier compile say `kept`. Warns
         (HostFallbackWarning) if nodes run on the host. Raises the diagnostics of the passes.
         """
         given = _given(options, overrides)
@@ -94,7 +97,7 @@ class LayoutPlans:
                 _tell(step, report)
             return kept[-1].graph
         steps = []
-        for step in _steps(imported, target, given, report):
+        for step in _steps(imported, target, given, report, known):
             _tell(step, report)
             steps.append(step)
         self._kept[key] = tuple(steps)
@@ -116,7 +119,7 @@ def _given(options: Options, overrides: Overrides) -> Given:
 
 
 def _steps(
-    imported: ImportedModel, target: Target, given: Given, report: Report
+    imported: ImportedModel, target: Target, given: Given, report: Report, known: Known
 ) -> Iterator[_Step]:
     """Run the passes in order, with the verifier after each."""
     overrides = given.overrides
@@ -127,6 +130,7 @@ def _steps(
         specs=given.layout_specs,
         mode=given.time_slice,
         share=given.sram_budget,
+        known=known,
     )
 
     def sides(graph: MNGraph) -> MNGraph:

@@ -22,6 +22,7 @@ from .layout_passes import LayoutPlans
 from .machine import Target
 from .options import Options
 from .planners.dtype import product_precisions
+from .planners.lpz.known import Known
 from .planners.no_room import on_the_host
 from .planners.overrides import Overrides, with_io_layouts
 from .report.bound import record_bound
@@ -79,16 +80,16 @@ def compile_onnx(
         with report.running("import") as facts:
             imported = import_onnx(model, target, options.update)
             facts["nodes"] = len(imported.graph.nodes)
-        plans = LayoutPlans() if plans is None else plans
+        plans, learnt = LayoutPlans() if plans is None else plans, Known()
         for _ in range(_MOST_ON_HOST):
             try:
-                return _compiled(model, imported, target, options, report, known, plans)
+                return _compiled(model, imported, target, options, report, known, plans, learnt)
             except (NoRoomError, NoSwitchError) as problem:
                 graph = on_the_host(imported.graph, problem)
                 if graph is None or options.strict or options.time_slice == "off":
                     raise
                 imported = replace(imported, graph=graph)
-        return _compiled(model, imported, target, options, report, known, plans)
+        return _compiled(model, imported, target, options, report, known, plans, learnt)
 
 
 def _compiled(
@@ -99,8 +100,9 @@ def _compiled(
     report: Report,
     known: Outcomes | None,
     plans: LayoutPlans,
+    learnt: Known,
 ) -> Compiled:
-    """Compile an imported model."""
+    """Compile an imported model; ``learnt`` has what attempts before this one have found out."""
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
@@ -109,7 +111,7 @@ def _compiled(
     passes = _passes(target, options, overrides, searches, addressed, imported.updates)
     report.expect(len(passes) + 6)
     rules = (*STRUCTURE, *RULES)
-    graph = plans.graph_of(imported, target, options, overrides, report)
+    graph = plans.graph_of(imported, target, options, overrides, report, learnt)
     files = report.files
     for name, run in passes:
         with report.running(name) as facts:

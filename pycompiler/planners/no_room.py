@@ -12,17 +12,19 @@ REASON = "its tensors do not fit local memory"
 
 
 def on_the_host(graph: MNGraph, problem: NoRoomError | NoSwitchError) -> MNGraph | None:
-    """Return the imported graph with the node of a diagnostic on the host; None if it has none.
+    """Return the imported graph with the nodes of a diagnostic on the host; None if it has none.
 
-    Nodes go with it that do the same with operands of the same types, between the same operators:
-    networks repeat their blocks, and a compile that fails for each of them takes minutes.
+    Its field ``nodes`` has a row for each place without room; one node of a row moves. Nodes go
+    with it that do the same with operands of the same types, between the same operators: networks
+    repeat their blocks, and a compile that fails for each of them takes minutes.
     """
     free = {node.name for node in graph.nodes if node.reason is None}
-    chosen = next((of for name in problem.fields.get("nodes", ()) if (of := _of(name, free))), None)
-    if chosen is None:
+    rows = ([of for name in row if (of := _of(name, free))] for row in problem.fields["nodes"])
+    chosen = {row[0] for row in rows if row}
+    if not chosen:
         return None
     kinds = _kinds(graph)
-    alike = {name for name in free if kinds[name] == kinds[chosen]}
+    alike = {name for name in free if kinds[name] in {kinds[one] for one in chosen}}
     nodes = (
         replace(node, side=Side.HOST, reason=REASON) if node.name in alike else node
         for node in graph.nodes

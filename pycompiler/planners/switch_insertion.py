@@ -253,6 +253,9 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     ``named`` are the values of the model. A value keeps its name in the model if possible, because
     overrides and host segments use that name. Switches of one value share the passes that they have
     in common.
+
+    P0305 for the first switch without passes; its field ``nodes`` has the nodes of the model around
+    each of them.
     """
     alias: dict[str, str] = {}
     #: The result of each pass, by its source and layout, if the model has no name for it.
@@ -263,6 +266,8 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     values = dict(graph.values)
     taken = {node.name for node in graph.nodes}
     rigid = rigid_values(graph)
+    problems: list[NoSwitchError] = []
+    stuck: list[tuple[str, ...]] = []
     for node in graph.nodes:
         if node.op != SWITCH or node.plan is not None:
             nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
@@ -274,8 +279,9 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         try:
             plan = plan_switch(change, target, result in rigid)
         except NoSwitchError as problem:
-            problem.fields["nodes"] = _beside(graph, node)
-            raise
+            problems.append(problem)
+            stuck.append(_beside(graph, node))
+            continue
         before = source
         for number, step in enumerate(plan):
             last = number == len(plan) - 1
@@ -316,6 +322,9 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                 kept[source] = result
             elif source not in named and result in named:
                 kept.setdefault(source, result)
+    if problems:
+        problems[0].fields["nodes"] = tuple(stuck)
+        raise problems[0]
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
 

@@ -199,5 +199,5 @@ def _too_much(
         memory=location.memory,
         words=words,
         capacity=capacity,
-        nodes=(node.origin or node.name,),
+        nodes=((node.origin or node.name,),),
     )

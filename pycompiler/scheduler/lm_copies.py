@@ -39,7 +39,7 @@ def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: T
             capacity=capacity,
             shape="(" + ", ".join(map(str, value.shape)) + ")",
             node=f"{node.op} `{node.name}`",
-            nodes=(node.origin or node.name,),
+            nodes=((node.origin or node.name,),),
         )
     origin = None if value.origin is None else f"{value.origin}.{suffix}"
     name, copy_of = f"{value.name}.{suffix}", value.copy_of or value.name

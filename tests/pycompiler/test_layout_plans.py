@@ -17,6 +17,7 @@ from pycompiler.layout_passes import PASSES, LayoutPlans
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
+from pycompiler.planners.lpz.known import Known
 from pycompiler.presets.read import names
 from pycompiler.report.report import Report
 
@@ -87,11 +88,11 @@ def test_nodes_on_the_host_are_planned_apart() -> None:
     model = model_of([("Relu", ["x"], "r"), ("Exp", ["r"], "y")], {"x": (12, 12)}, ["y"])
     plans, options, report = LayoutPlans(), parse_options({}), Report("emu2:mini", {})
     imported = import_onnx(model, TARGET, options.update)
-    plans.graph_of(imported, TARGET, options, {}, report)
+    plans.graph_of(imported, TARGET, options, {}, report, Known())
     first, second = imported.graph.nodes
     away = replace(first, side=Side.HOST, reason="a test wants it")
     other = replace(imported, graph=replace(imported.graph, nodes=(away, second)))
     with pytest.warns(HostFallbackWarning):
-        graph = plans.graph_of(other, TARGET, options, {}, report)
+        graph = plans.graph_of(other, TARGET, options, {}, report, Known())
     assert not kept(report.data)
     assert [node.op for node in graph.nodes if node.side is Side.HOST] == ["Relu"]

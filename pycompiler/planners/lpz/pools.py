@@ -132,7 +132,8 @@ class Pools:
 
     def key_of(self, variable: Variable) -> object:
         """Return what variables of two graphs have in common if their values are alike."""
-        return tuple((name, self.graph.values[name].type) for name in variable.values)
+        values = (self.graph.values[name] for name in variable.values)
+        return tuple((value.name, value.type, value.dtype) for value in values)
 
     def all_of(self, node: MNNode, candidate: Candidate) -> Candidate:
         """Return the layouts of all operands of ``node``.

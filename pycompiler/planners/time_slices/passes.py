@@ -25,7 +25,8 @@ class SlicedLayouts:
     """The three passes over one graph, to be called in order: `lay_out`, `plan`, `cut`.
 
     ``planner``, ``specs``, ``mode`` and ``share`` are the options ``layout_planner``,
-    ``layout_spec`` with ``gemm_layout_spec``, ``time_slice`` and ``sram_budget``.
+    ``layout_spec`` with ``gemm_layout_spec``, ``time_slice`` and ``sram_budget``. ``known`` has
+    what plans of the same model have found out.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class SlicedLayouts:
         specs: Sequence[LayoutSpec],
         mode: str,
         share: float,
+        known: Known,
     ):
         self.target, self.overrides = target, overrides
         self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
@@ -45,7 +47,7 @@ class SlicedLayouts:
         #: Plans by planner, overrides and the types of all values. The search for slices asks for
         #: some of them several times.
         self._plans: dict[object, WithSwitches] = {}
-        self._known = Known()
+        self._known = known
         self._plain: MNGraph | None = None
         self._found: TimeSlices | None = None
 
@@ -58,10 +60,13 @@ class SlicedLayouts:
         facts = LayoutFacts()
         try:
             made = self._laid_out(graph, untimed(self.overrides), facts)
-        except NoSwitchError:
+        except NoSwitchError as problem:
             if self.mode == "off":
                 raise
-            return self._planned(None).annotated()
+            try:
+                return self._planned(None).annotated()
+            except NoSwitchError:
+                raise problem from None
         self.facts = facts
         return made
 

@@ -11,9 +11,9 @@ from pycompiler.planners.no_room import on_the_host
 NAMES = ("n0_Slice", "n0_Slice.Reshape.1", "n1_Relu")
 
 
-def problem_of(*nodes: str) -> NoRoomError:
+def problem_of(*rows: tuple[str, ...]) -> NoRoomError:
     facts = {"value": "v", "share": 600, "memory": "lm0", "capacity": 512, "shape": "(3)"}
-    found = error("P0301", **facts, node=nodes[0], nodes=nodes)
+    found = error("P0301", **facts, node=rows[0][0], nodes=rows)
     assert isinstance(found, NoRoomError)
     return found
 
@@ -31,7 +31,7 @@ def problem_of(*nodes: str) -> NoRoomError:
 def test_the_imported_node(nodes: tuple[str, ...], chosen: str | None) -> None:
     """Names of switches and slices go on behind the name of their node, after a dot."""
     graph = MNGraph("g", "mini", nodes=tuple(MNNode(n, n, (), ()) for n in NAMES))
-    made = on_the_host(graph, problem_of(*nodes))
+    made = on_the_host(graph, problem_of(nodes))
     if chosen is None:
         assert made is None
         return
@@ -46,6 +46,14 @@ def test_nodes_alike_go_together() -> None:
     made = [("Softmax", "x", "a"), ("Softmax", "x", "b"), ("Softmax", "x", "c")]
     made += [("Softmax", "y", "d"), ("Relu", "a", "p"), ("Relu", "b", "q"), ("Tanh", "c", "r")]
     nodes = tuple(MNNode(f"n_{r}", op, (o,), (r,)) for op, o, r in [*made, ("Relu", "d", "s")])
-    found = on_the_host(MNGraph("g", "mini", nodes=nodes, values=values), problem_of("n_b"))
+    found = on_the_host(MNGraph("g", "mini", nodes=nodes, values=values), problem_of(("n_b",)))
     assert found is not None
     assert [node.name for node in found.nodes if node.side is Side.HOST] == ["n_a", "n_b"]
+
+
+def test_one_node_of_each_row() -> None:
+    """Each row is a place without room; one compile that fails is enough for all of them."""
+    graph = MNGraph("g", "mini", nodes=tuple(MNNode(n, n, (), ()) for n in NAMES))
+    found = on_the_host(graph, problem_of(("n1_Relu", "n0_Slice"), ("n9", "n0_Slice.switch.y")))
+    assert found is not None
+    assert [node.name for node in found.nodes if node.side is Side.HOST] == ["n0_Slice", "n1_Relu"]

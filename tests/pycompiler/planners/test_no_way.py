@@ -39,4 +39,24 @@ def test_the_rounding_of_an_operand_is_passed_over() -> None:
     graph = MNGraph("g", target.name, nodes=nodes, values=values)
     with pytest.raises(NoSwitchError) as caught:
         resolve_switches(graph, target, ())
-    assert caught.value.fields["nodes"] == ("relu", "neg")
+    assert caught.value.fields["nodes"] == (("relu", "neg"),)
+
+
+def test_all_places_are_named() -> None:
+    """A compile that fails is enough for all of them: networks have many."""
+    target, shape = load_target("mini"), (2, 400, 64)
+    layouts = {"x": SOURCE, "a": RESULT, "b": RESULT, "y": RESULT, "z": RESULT}
+    values = {
+        name: MNValue(name, TensorType("float", shape), MNDtype.FLOAT, layout=parse_layout(text))
+        for name, text in layouts.items()
+    }
+    nodes = (
+        MNNode("s", SWITCH, ("x",), ("a",)),
+        MNNode("neg", "Neg", ("a",), ("y",)),
+        MNNode("t", SWITCH, ("x",), ("b",)),
+        MNNode("relu", "Relu", ("b",), ("z",)),
+    )
+    graph = MNGraph("g", target.name, nodes=nodes, values=values)
+    with pytest.raises(NoSwitchError) as caught:
+        resolve_switches(graph, target, ())
+    assert caught.value.fields["nodes"] == (("neg",), ("relu",))
