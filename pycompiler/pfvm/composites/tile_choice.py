@@ -98,17 +98,20 @@ def weight_gradient_fits(
 ) -> bool:
     """Whether LM0 holds the pixels, and LM1 the gradients beside the weights' gradient.
 
-    L1Bs may share the columns, and MABs if there are ``few`` places. Pictures, tiles and places
-    without taps lie on the units that are left, as far as these divide them.
+    L1Bs may share the columns. Pictures, tiles and places without taps lie on the units that are
+    left, as far as these divide them. With ``few`` places MABs share the columns too: one has one
+    block of sums, one tile, and its gradients of all columns at most.
     """
     chip, block = chip_of(target), block_of(target)
-    most = chip.levels[1] * (chip.levels[0] if few else 1)
     vectors, blocks = -(-shape[1] // block), -(-columns // chip.rows)
-    windows = [tiling for axis, tiling in chosen if axis.taps > 1]
+    windows = [tiling for axis, tiling in chosen if few or axis.taps > 1]
     pixels = vectors * prod(tiling.reach for tiling in windows)
     results = prod(tiling.results for tiling in windows)
     # The sums of one block of columns are singles.
     sums = vectors * block * prod(axis.taps for axis, _ in chosen) * chip.rows // chip.across
+    if few:
+        return pixels <= chip.lm0 and sums + blocks * results <= chip.lm1
+    most = chip.levels[1]
     apart = [shape[0], *(t.count if axis.taps > 1 else t.results for axis, t in chosen)]
     for sharing in (n for n in range(1, most + 1) if most % n == 0):
         free, here = prod(chip.levels) // sharing, -(-blocks // sharing)
