@@ -126,11 +126,11 @@ class FasterCuts(Cuts):
         """
         for one in list(self.members):
             chunks = self._chunks(found, one)
-            factor = chunks
+            free = chunks >= _CHUNKS and not self.axes.ops.get(one, set()) & ANCHORED
+            factor = chunks if free and self._may_gain(found, {one}) else 0
             while factor >= _CHUNKS:
                 size = self.finer(one, factor)
-                free = size is not None and not self.axes.ops.get(one, set()) & ANCHORED
-                if size is not None and free and self._may_gain(found, {one}):
+                if size is not None:
                     before = dict(self.sizes)
                     self.sizes[one] = size
                     finer = self.attempt()
