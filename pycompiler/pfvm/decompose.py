@@ -41,52 +41,45 @@ def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
 def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
     """Write small constant exponents as products, square roots and reciprocals.
 
-    Other exponents get the type of the base.
+    Other exponents get the type of the base. Whole powers of integers are products of squares.
     """
     x, y = node.inputs
     assert x is not None
     assert y is not None
+    exponent, floats = _constant(y), x.dtype in _FLOATS
+    if exponent is not None and exponent.size == 1 and exponent.ndim <= len(x.shape or ()):
+        number = float(exponent.reshape(()))
+        if number.is_integer() and 0 < number < (_MOST_OF_FLOATS if floats else _MOST_OF_INTEGERS):
+            return _product(x, int(number))
+        if floats and number in _POWERS:
+            made: list[ir.Node] = []
+            for op in _POWERS[number].split():
+                made.append(_node(op, *[made[-1].outputs[0] if made else x] * (1 + (op == "Mul"))))
+            return made
     if x.dtype not in _FLOATS:
         return None
-    exponent = _constant(y)
-    if exponent is not None and exponent.size == 1 and x.shape is not None:
-        chain = _POWERS.get(float(exponent.reshape(())))
-        if chain is not None and exponent.ndim <= len(x.shape):
-            return chain(x)
     if y.dtype == x.dtype or y.dtype is None:
         return None
     cast = _node("Cast", y, to=int(x.dtype))
     return [cast, _node("Pow", x, cast.outputs[0])]
 
 
-def _chain(*ops: str) -> Callable[[ir.Value], Sequence[ir.Node]]:
-    """Return a function that applies unary operators in turn; ``Square`` and ``Cube`` multiply."""
-
-    def build(x: ir.Value) -> Sequence[ir.Node]:
-        made: list[ir.Node] = []
-        for op in ops:
-            if op in ("Square", "Cube"):
-                made.append(_node("Mul", x, x))
-                if op == "Cube":
-                    made.append(_node("Mul", made[-1].outputs[0], x))
-            else:
-                made.append(_node(op, x))
-            x = made[-1].outputs[0]
-        return made
-
-    return build
+def _product(x: ir.Value, number: int) -> Sequence[ir.Node]:
+    """Return a whole power as a product of squares."""
+    made: list[ir.Node] = []
+    found = x
+    for bit in f"{number:b}"[1:]:
+        made.append(_node("Mul", found, found))
+        if bit == "1":
+            made.append(_node("Mul", made[-1].outputs[0], x))
+        found = made[-1].outputs[0]
+    return made or [_node("Identity", x)]
 
 
-_POWERS: dict[float, Callable[[ir.Value], Sequence[ir.Node]]] = {
-    1.0: _chain("Identity"),
-    2.0: _chain("Square"),
-    3.0: _chain("Cube"),
-    4.0: _chain("Square", "Square"),
-    0.5: _chain("Sqrt"),
-    -0.5: _chain("Sqrt", "Reciprocal"),
-    -1.0: _chain("Reciprocal"),
-    -2.0: _chain("Square", "Reciprocal"),
-}
+#: The operators that make a power, one behind the other; ``Mul`` makes a square.
+_POWERS = {0.5: "Sqrt", -0.5: "Sqrt Reciprocal", -1.0: "Reciprocal", -2.0: "Mul Reciprocal"}
+#: Whole powers below these are products. Larger ones of an integer beyond 1 exceed 64 bits.
+_MOST_OF_FLOATS, _MOST_OF_INTEGERS = 5, 64
 
 #: Whole numbers up to this one are exact in float32.
 _EXACT = 1 << 24

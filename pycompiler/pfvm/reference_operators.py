@@ -68,4 +68,17 @@ class LogSoftmax(OpRun):
         return (found.astype(x.dtype),)
 
 
-REFERENCE: list[Any] = [AveragePool, Erf, LogSoftmax, Loop, LpPool, MaxPool]
+class Pow(OpRun):
+    """Powers; those of integers are exact, but for bits beyond their type."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, y: Any) -> tuple[Any, ...]:
+        if x.dtype.kind not in "iu" or y.dtype.kind not in "iu":
+            return (np.power(x, y).astype(x.dtype),)
+        base, power = x.astype(np.int64), y.astype(np.int64)
+        found = np.power(base, np.where(power < 0, power & 1, power))
+        return (np.where((power < 0) & (np.abs(base) != 1), 0, found).astype(x.dtype),)
+
+
+REFERENCE: list[Any] = [AveragePool, Erf, LogSoftmax, Loop, LpPool, MaxPool, Pow]

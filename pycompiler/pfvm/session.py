@@ -179,11 +179,13 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
     """Whether onnxruntime runs the model otherwise than ONNX says.
 
     It places the elements of a MaxUnpool with a given shape as if it had none, pads a pool with
-    gaps as if it had none, and divides an inverse DFT of doubles by a length that it rounds to a
-    single.
+    gaps as if it had none, divides an inverse DFT of doubles by a length that it rounds to a
+    single, and computes powers of integers as doubles.
     """
-    infos = (info for part in graphs(model.graph) for info in (*part.input, *part.value_info))
-    doubles = {i.name for i in infos if i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE}
+    parts = graphs(model.graph)
+    infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
+    kinds = {info.name: info.type.tensor_type.elem_type for info in infos}
+    doubles = {name for name, kind in kinds.items() if kind == onnx.TensorProto.DOUBLE}
     nodes = [node for part in graphs(model.graph) for node in part.node]
     inverse = [
         n
@@ -193,7 +195,9 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
     unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
     facts = [{a.name: a.s for a in n.attribute} for n in nodes if n.op_type.endswith("Pool")]
     pools = any(b"SAME" in one.get("auto_pad", b"") and "dilations" in one for one in facts)
-    return unpools or pools or any(node.input[0] in doubles for node in inverse)
+    longs = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+    powers = any(n.op_type == "Pow" and kinds.get(n.output[0]) in longs for n in nodes)
+    return unpools or pools or powers or any(node.input[0] in doubles for node in inverse)
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:

@@ -71,6 +71,16 @@ def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
     return x * torch.pow(2.0, exponent)
 
 
+def _isclose(
+    x: torch.Tensor, y: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, nan: bool = False
+) -> Any:
+    """Compare integers and truth values; their distances are floats."""
+    if x.is_floating_point() or not (rtol or atol):
+        return NotImplemented if x.is_floating_point() else x == y
+    near = (x - _floats(y)).abs() <= atol + rtol * _floats(y).abs()
+    return (x == y) | near
+
+
 def _frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return mantissas from 0.5 to below 1, and exponents."""
     size = x.abs()
@@ -261,7 +271,6 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.copysign.Tensor: _copysign,
     _ATEN.copysign.Scalar: _copysign,
     _ATEN.signbit.default: _signbit,
-    _ATEN.ldexp.Tensor: _ldexp,
     _ATEN.frexp.Tensor: _frexp,
     _ATEN.expm1.default: _expm1,
     _ATEN.special_expm1.default: _expm1,
@@ -277,4 +286,7 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.special_erfinv.default: erfinv,
 }
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
+# These round short floats at each step, as torch does.
+ELEMENTWISE[_ATEN.isclose.default] = _isclose
+ELEMENTWISE[_ATEN.ldexp.Tensor] = _ldexp
 ELEMENTWISE[_ATEN.soft_margin_loss.default] = _soft_margin_loss

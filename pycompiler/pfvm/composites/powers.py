@@ -19,28 +19,11 @@ _NEAR = 2.0**-45
 def power(write: Writer) -> bool:
     """Multiply squares for exponents that are integers; others go by way of doubles."""
     value, exponent = write.node.input
-    known = write.data.get(exponent)
-    if known is not None and known.size == 1 and float(known.reshape(-1)[0]).is_integer():
-        number = int(known.reshape(-1)[0])
-        if 0 < number < 1 << _MOST_BITS and known.ndim <= len(write.type(0).shape):
-            _fixed(write, value, number)
-            return True
     if write.type(1).elem in _INTEGERS:
         _by_bits(write, value, write.op("Cast", exponent, to=_LONG))
     else:
         _by_doubles(write, value, exponent)
     return True
-
-
-def _fixed(write: Writer, value: str, number: int) -> None:
-    """Append a power that is known."""
-    found, square = "", value
-    while number:
-        if number & 1:
-            found = write.op("Mul", found, square) if found else square
-        number >>= 1
-        square = write.op("Mul", square, square) if number else square
-    write.op("Identity", found, result=write.node.output[0])
 
 
 def _by_bits(write: Writer, value: str, exponent: str) -> None:

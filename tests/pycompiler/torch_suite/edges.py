@@ -196,6 +196,33 @@ def _types() -> Iterator[Call]:
         yield Call(f"{dtype} >> {count}", lambda x, n=count: x >> n, (x,))
 
 
+def _whole_powers() -> Iterator[Call]:
+    """Powers of integers beyond the digits of a double, and beyond their own type."""
+    for dtype in _INTEGERS:
+        x = _limits(dtype)
+        for power in (1, 2, 5, 8, 35, 39, 63, 64):
+            yield Call(f"{dtype} ** {power}", lambda x, n=power: x**n, (x,))
+        powers = torch.arange(x.numel()) * 5
+        for kind in dict.fromkeys((dtype, torch.uint8, torch.int64)):
+            yield Call(f"{dtype} ** {kind} each", torch.pow, (x, powers.to(kind)))
+        yield Call(f"7 ** {dtype}", lambda x: 7**x, (powers.to(dtype),))
+        if dtype.is_signed:
+            signs = torch.tensor([1, -1, 1, -1])
+            yield Call(f"{dtype} ** below 0", torch.pow, (signs.to(dtype), -powers[:4].to(dtype)))
+        for rtol, atol in ((1e-5, 1e-8), (0, 0), (0, 1.0), (0.3, 0)):
+
+            def near(x: Tensor, y: Tensor, r: float = rtol, a: float = atol) -> Tensor:
+                return torch.isclose(x, y, r, a)
+
+            yield Call(f"isclose {dtype} {rtol} {atol}", near, (x, x.flip(0)))
+            yield Call(f"isclose {dtype} {rtol} {atol} beside", near, (x, x ^ 1))
+    mask = torch.tensor([True, False])
+    yield Call("isclose of masks", torch.isclose, (mask, ~mask))
+    yield Call("mask ** integers", torch.pow, (mask, torch.tensor([-2, -1], dtype=torch.int8)))
+    halves = torch.tensor([-0.5, 1.5], dtype=torch.float16)
+    yield Call("ldexp by halves", torch.ldexp, (_numbers(2, dtype=torch.float32), halves))
+
+
 def _signs() -> Iterator[Call]:
     ends = torch.tensor([-0.0, 0.0, -1.0, 1.0, _INF, -_INF])
     y, x = (part.reshape(-1) for part in torch.meshgrid(ends, ends, indexing="ij"))
@@ -323,6 +350,7 @@ def edge_calls() -> list[Call]:
     parts = (
         _divisions(),
         _types(),
+        _whole_powers(),
         _signs(),
         _joins(),
         _pictures(),
