@@ -7,23 +7,43 @@ new one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import TypeVar
 
-from ..cost.moves import move_cost
+from ..cost.moves import port_cycles, waiting_steps
 from ..machine import Target
 from .lines import Line, Move
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """``body(i)`` is the nest of turn i of a loop; the turns differ only in their operands."""
+    """``body(i)`` is the nest of turn i of a loop; all turns take the same slots and MVs."""
 
     times: int
     body: Callable[[int], Nest]
 
 
 Nest = Iterable[Line | Repeat]
+
+
+def each(items: Iterable[_T], body: Callable[[_T], Nest]) -> Repeat:
+    """Return a loop over ``items``."""
+    turns = list(items)
+    return Repeat(len(turns), partial(_turn, turns, body))
+
+
+def alike(items: Iterable[_T], key: Callable[[_T], Hashable], body: Callable[[_T], Nest]) -> Nest:
+    """Yield a loop for each run of items of equal ``key``: their code takes the same."""
+    return (each(run, body) for _, run in groupby(items, key))
+
+
+def _turn(turns: Sequence[_T], body: Callable[[_T], Nest], number: int) -> Nest:
+    return body(turns[number])
 
 
 def expand(nest: Nest) -> Iterator[Line]:
@@ -40,39 +60,51 @@ def expand(nest: Nest) -> Iterator[Line]:
 class Resources:
     """What lines take: PE lines, those that use each issue slot, and MVs.
 
-    The MVs are counted by mnemonic, memories and size: their addresses are 0.
+    The MVs are counted by mnemonic, memories and size: their addresses are 0. ``stages`` are the
+    runs of MVs between the same two memories: each waits for the one before it.
     """
 
     steps: int
     slots: Counter[str]
     moves: Counter[Move]
+    stages: int
 
     def port_cycles(self, target: Target) -> Counter[str]:
         """Count the cycles for which MVs hold each port."""
-        found = Counter[str]()
-        for move, times in self.moves.items():
-            cost = move_cost(move, target)
-            found.update(dict.fromkeys(cost.ports, times * cost.holds))
-        return found
+        return port_cycles(self.moves, target)
+
+    def waiting_steps(self, target: Target) -> int:
+        """Count the PE lines, and the steps that lines wait for MVs."""
+        return self.steps + waiting_steps(self.moves, self.stages, target)
 
 
 def resources(nest: Nest) -> Resources:
     """Count what the lines of a nest take. Of each loop only the first turn is made."""
     steps, slots, moves = 0, Counter[str](), Counter[Move]()
+    stages, last = 0, None
     for line, times in _counted(nest):
         if isinstance(line, Move):
             ends = (replace(end, offset=0, value=None) for end in (line.source, line.destination))
             moves[Move(line.mnemonic, line.words, *ends)] += times
+            memories = line.source.memory, line.destination.memory
+            stages += times * (memories != last)
+            last = memories
         else:
             steps += times
             slots.update({one.slot: times for one in line.instructions})
-    return Resources(steps, slots, moves)
+    return Resources(steps, slots, moves, stages)
 
 
-def _counted(nest: Nest, times: int = 1) -> Iterator[tuple[Line, int]]:
-    """Yield the lines of the first turns, and how often each occurs."""
+def _counted(nest: Nest) -> Iterator[tuple[Line, int]]:
+    """Yield the lines of the first turns, and how often each occurs.
+
+    Turns with MVs come twice: as the first one, and as all others behind another.
+    """
     for node in nest:
         if not isinstance(node, Repeat):
-            yield node, times
+            yield node, 1
         elif node.times:
-            yield from _counted(node.body(0), times * node.times)
+            turn = list(_counted(node.body(0)))
+            again = node.times > 1 and any(isinstance(line, Move) for line, _ in turn)
+            for times in (1, node.times - 1) if again else (node.times,):
+                yield from ((line, times * own) for line, own in turn)

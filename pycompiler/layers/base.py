@@ -199,8 +199,13 @@ class Layer(ABC):
         return ()
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Return the number of steps of the node's code, once its layouts are known."""
-        return resources(self.code(node, graph, target)).steps
+        """Return the steps of the node's code, with hazards and waits for MVs."""
+        steps = resources(self.code(node, graph, target)).waiting_steps(target)
+        return steps + self.hazards(node, graph, target)
+
+    def hazards(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Return the steps that hazards between lines take, as far as the estimate has them."""
+        return 0
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the lines of the node's code."""

@@ -51,6 +51,10 @@ class _TransferLayer(SameAxes):
         first = int(str(dict(node.attributes).get(TURN, 0)))
         return _code(plan, source, result, first, down=self.down)
 
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Return the steps without waits for MVs, which run ahead."""
+        return resources(self.code(node, graph, target)).steps
+
 
 @lru_cache(maxsize=4096)
 def download(layout: Layout, target: Target) -> Resources:

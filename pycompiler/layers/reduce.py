@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
 
 from ..code.lines import (
     Forward,
-    Fragment,
     Instruction,
     Line,
     Literal,
@@ -21,9 +22,11 @@ from ..code.lines import (
     PeOperand,
     Special,
     Step,
+    alu_step,
     single_step,
 )
-from ..code.nest import expand, resources
+from ..code.nest import Nest, Repeat, alike
+from ..cost.hazards import pass_hazards
 from ..graph.digits import PrimeDigit
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue
@@ -37,9 +40,8 @@ from .reduce_plan import CONSTANTS, Plan, plan
 from .scratch import Scratch, vector
 from .switch.l1b_passes import l1b_steps
 from .switch.l2b_passes import l2b_lines
-from .switch.mab_joins import count_join_steps, join_steps
-from .switch.network_joins import across, count_mv_steps, count_steps, down, space, up
-from .switch.pass_costs import move_steps
+from .switch.mab_joins import join_steps
+from .switch.network_joins import across, down, space, up
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
@@ -127,139 +129,133 @@ class Reduce(OtherLm):
         """Return the operands whose long words make the terms."""
         return (Factor(graph.values[node.inputs[0]]),)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        found = self._plan(node, graph, target)
-        reduced, neutral = self.reduced(node, graph), self.joining(node, graph).neutral
-        total = sum(
-            resources(fill_padding(factor.value, reduced, neutral, target)).steps
-            for factor in _distinct(self.factors(node, graph))
-        )
-        return total + count_lines(found, target)
-
     def _plan(self, node: MNNode, graph: MNGraph, target: Target) -> Plan:
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         axes = self.frame(node, graph).values[1][1]
         operation = self.joining(node, graph).network
         return plan(source, result, axes, self.reduced(node, graph), operation, target)
 
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code."""
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
+        """Yield the code: padding becomes harmless, then chunk after chunk of the result."""
         found = self._plan(node, graph, target)
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         reduced, kind = self.reduced(node, graph), self.joining(node, graph)
         factors = self.factors(node, graph)
-        lines: list[Line] = []
         for factor in _distinct(factors):
-            lines += expand(fill_padding(factor.value, reduced, kind.neutral, target))
+            yield from fill_padding(factor.value, reduced, kind.neutral, target)
         if found.words:
-            bits = source.dtype.bits
-            for word, value in enumerate((0, bits)):
-                lines.append(
-                    single_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target))
-                )
-        for batch in found.batches(target):
-            lines += batch_lines(found, kind, batch, factors, result, target)
-        return Fragment(tuple(lines))
+            for word, bits in enumerate((0, source.dtype.bits)):
+                yield alu_step("imm", (Literal(bits),), _word("grf1", 0, word, target))
+        yield from join_terms(found, kind, factors, result, target)
+
+    def hazards(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Return the steps that hazards take around passes between units."""
+        found = self._plan(node, graph, target)
+        passes = sum(not found.turns(*unit) for unit in found.units)
+        return passes * sum(1 for _ in found.chunks(target)) * pass_hazards(target)
 
 
-def count_lines(found: Plan, target: Target) -> int:
-    """Estimate the steps of :func:`batch_lines` for all batches, with waits for MVs."""
-    total, network = 0, found.network
-    for batch in found.batches(target):
-        for chunk in batch:
-            total += len(chunk) // target.cycles * (1 + 3 * found.words)
-            for outs in _vectors(chunk, target):
-                folds = found.folds(outs)
-                total += found.terms // folds + folds - 1
-            if found.mabs is not None:
-                total += count_join_steps(len(chunk), target)
-            if network is not None:
-                total += count_steps(network, len(chunk), target)
-            for level, digit in found.units:
-                if found.turns(level, digit):
-                    total += len(chunk) // target.cycles * (digit.stride + 1)
-                    continue
-                for turn in range(1, digit.size):
-                    moved = found.partners(level, digit, turn, len(chunk))
-                    total += len(chunk) // target.cycles + move_steps(moved, level, target)
-        if network is not None:
-            words = sum(space(network, len(chunk), target) for chunk in batch)
-            total += count_mv_steps(network, words, target)
-    return total
+#: Long words of the result, and where in L2BM they lie when the network joins them.
+_Chunk = tuple[Sequence[int], int]
 
 
-def batch_lines(
-    found: Plan,
-    kind: Joining,
-    batch: Sequence[Sequence[int]],
-    sources: Sequence[Factor],
-    result: MNValue,
-    target: Target,
-) -> Iterator[Line]:
-    """Yield the code of chunks that go through the network together.
+def join_terms(
+    found: Plan, kind: Joining, sources: Sequence[Factor], result: MNValue, target: Target
+) -> Nest:
+    """Yield the code of all chunks; those of a batch go through the network together.
 
     A term is a long word of the only one of ``sources``, or a product of long words of all.
     """
-    part, place, network = Scratch("grf0"), 0, found.network
-    for chunk in batch:
+    network = found.network
+
+    def batch(chunks: Sequence[Sequence[int]]) -> Nest:
+        sizes = [space(network, len(chunk), target) if network else 0 for chunk in chunks]
+        work = list(zip(chunks, accumulate(sizes, initial=0), strict=False))
+        yield from alike(work, lambda one: _few(one[0]), up_to_l2bm)
+        if network is not None:
+            yield from across(network, sum(sizes), target)
+        yield from alike(work, lambda one: _few(one[0]), down_to_lm)
+
+    def up_to_l2bm(one: _Chunk) -> Nest:
+        chunk, place = one
         yield from _in_pes(found, kind, chunk, sources, target)
         if found.mabs is not None:
-            yield from join_steps(found.mabs, part, len(chunk), target)
+            yield from join_steps(found.mabs, Scratch("grf0"), len(chunk), target)
         yield from _over_units(found, found.below, kind, len(chunk), target)
         if network is not None:
-            yield from up(network, part, len(chunk), place, target)
-            place += space(network, len(chunk), target)
-    if network is not None:
-        yield from across(network, place, target)
-    place = 0
-    for chunk in batch:
+            yield from up(network, Scratch("grf0"), len(chunk), place, target)
+
+    def down_to_lm(one: _Chunk) -> Nest:
+        (chunk, place), part = one, Scratch("grf0")
         if network is not None:
             goal, at = (part, range(len(chunk))) if found.above else (result, chunk)
             yield from down(network, goal, at, place, target)
-            place += space(network, len(chunk), target)
             if not found.above:
-                continue
+                return
             yield from _over_units(found, found.above, kind, len(chunk), target)
-        for start in range(0, len(chunk), target.cycles):
-            at = tuple(range(start, start + target.cycles))
-            to = vector(result, tuple(chunk[start : start + target.cycles]))
-            yield single_step("alu", "lpassa", (vector(part, at),), to)
+        yield from _each_vector(
+            len(chunk),
+            target,
+            lambda at: alu_step(
+                "lpassa", (vector(part, at),), vector(result, tuple(chunk[a] for a in at))
+            ),
+        )
+
+    batches = list(found.batches(target))
+    return alike(batches, lambda chunks: tuple(map(_few, chunks)), batch)
+
+
+def _few(outs: Sequence[int]) -> int:
+    """Return how many different long words there are: chunks and vectors repeat their last one."""
+    return len(dict.fromkeys(outs))
+
+
+def _each_vector(words: int, target: Target, *lines: Callable[[tuple[int, ...]], Line]) -> Nest:
+    """Yield lines for each vector of the first ``words`` long words of a register file."""
+    cycles = target.cycles
+
+    def body(number: int) -> Iterator[Line]:
+        at = tuple(range(number * cycles, (number + 1) * cycles))
+        return (line(at) for line in lines)
+
+    yield Repeat(words // cycles, body)
 
 
 def _in_pes(
     found: Plan, kind: Joining, chunk: Sequence[int], sources: Sequence[Factor], target: Target
-) -> Iterator[Line]:
-    """Yield the lines that reduce long words, and the words of each, in every PE."""
-    part = Scratch("grf0")
-    for start, outs in zip(
-        range(0, len(chunk), target.cycles), _vectors(chunk, target), strict=True
-    ):
-        into = vector(part, tuple(range(start, start + target.cycles)))
-        folds = found.folds(outs)
+) -> Nest:
+    """Yield the code that reduces long words, and the words of each, in every PE."""
+    part, cycles = Scratch("grf0"), target.cycles
+
+    def own(start: int) -> Nest:
+        outs = chunk[start : start + cycles]
+        into = vector(part, tuple(range(start, start + cycles)))
+        folds, few = found.folds(outs), _few(outs)
         if folds == 1:
             yield from _own(kind, sources, [found.meets[out] for out in outs], (into,))
-            continue
-        few = len(dict.fromkeys(outs))
-        cycles = range(target.cycles)
-        shares = [
-            found.meets[outs[min(c % few, few - 1)]][c // few % folds :: folds] for c in cycles
-        ]
-        parts = vector(Scratch("grf1", target.cycles), tuple(cycles))
+            return
+        own = [(min(c % few, few - 1), c // few % folds) for c in range(cycles)]
+        shares = [found.meets[outs[out]][fold::folds] for out, fold in own]
+        parts = vector(Scratch("grf1", cycles), tuple(range(cycles)))
         yield from _own(kind, sources, shares, (into, parts))
-        here: Operand = replace(into, offsets=tuple(start + min(c, few - 1) for c in cycles))
+        last = [min(c, few - 1) for c in range(cycles)]
+        here: Operand = replace(into, offsets=tuple(start + c for c in last))
         for turn in range(1, folds):
-            at = tuple(turn * few + min(c, few - 1) for c in cycles)
+            at = tuple(turn * few + c for c in last)
             goal: Operand = into if turn == folds - 1 else Special("nowrite")
-            yield _joined(kind, here, vector(Scratch("grf1", target.cycles), at), goal)
+            yield _joined(kind, here, vector(Scratch("grf1", cycles), at), goal)
             here = Forward(kind.slot)
-    if not found.words:
-        return
-    here = PeOperand("grf1", (0,) * target.cycles)
-    for start in range(0, len(chunk), target.cycles):
-        into = vector(part, tuple(range(start, start + target.cycles)))
-        yield single_step("alu", "lbsl", (into, here), Special("nowrite"))
-        yield _joined(kind, Forward("alu"), into, into)
+
+    starts = range(0, len(chunk), cycles)
+    yield from alike(starts, lambda start: _few(chunk[start : start + cycles]), own)
+    if found.words:
+        bits = PeOperand("grf1", (0,) * cycles)
+        yield from _each_vector(
+            len(chunk),
+            target,
+            lambda at: alu_step("lbsl", (vector(part, at), bits), Special("nowrite")),
+            partial(_with_last, kind, part),
+        )
 
 
 def _over_units(
@@ -268,24 +264,35 @@ def _over_units(
     kind: Joining,
     words: int,
     target: Target,
-) -> Iterator[Line]:
-    """Yield the lines that join units, digit after digit."""
+) -> Nest:
+    """Yield the code that joins units, digit after digit."""
     part = Scratch("grf0")
     for level, digit in units:
         if found.turns(level, digit):
-            yield from _turned(kind, digit.stride, part, words, target)
+            moved = [partial(_moved_on, part, first=not turn) for turn in range(digit.stride)]
+            yield from _each_vector(words, target, *moved, partial(_with_last, kind, part))
             continue
         # Fetch the results of all partners before the unit's own result changes.
-        turns = range(1, digit.size)
-        for turn in turns:
-            moved = found.partners(level, digit, turn, words)
-            other = Scratch("grf1", CONSTANTS + (turn - 1) * words)
-            yield from _CODE[level](moved, part, other, target)
-        for turn in turns:
-            other = Scratch("grf1", CONSTANTS + (turn - 1) * words)
-            for start in range(0, words, target.cycles):
-                at = tuple(range(start, start + target.cycles))
-                yield _joined(kind, vector(part, at), vector(other, at), vector(part, at))
+        others = [Scratch("grf1", CONSTANTS + turn * words) for turn in range(digit.size - 1)]
+        for turn, other in enumerate(others, 1):
+            yield from _CODE[level](found.partners(level, digit, turn, words), part, other, target)
+        for other in others:
+            yield from _each_vector(words, target, partial(_with_other, kind, part, other))
+
+
+def _moved_on(part: Scratch, at: tuple[int, ...], *, first: bool) -> Step:
+    """Move a vector, or what came last, by one PE."""
+    here = vector(part, at) if first else Forward("alu")
+    return alu_step("msl", (here,), Special("nowrite"))
+
+
+def _with_last(kind: Joining, part: Scratch, at: tuple[int, ...]) -> Step:
+    """Join a vector with what came last from the ALU."""
+    return _joined(kind, Forward("alu"), vector(part, at), vector(part, at))
+
+
+def _with_other(kind: Joining, part: Scratch, other: Scratch, at: tuple[int, ...]) -> Step:
+    return _joined(kind, vector(part, at), vector(other, at), vector(part, at))
 
 
 def _distinct(factors: Sequence[Factor]) -> Iterable[Factor]:
@@ -293,43 +300,29 @@ def _distinct(factors: Sequence[Factor]) -> Iterable[Factor]:
     return {factor.value.name: factor for factor in factors}.values()
 
 
-def _vectors(chunk: Sequence[int], target: Target) -> Iterator[Sequence[int]]:
-    for start in range(0, len(chunk), target.cycles):
-        yield chunk[start : start + target.cycles]
-
-
 def _own(
     kind: Joining,
     sources: Sequence[Factor],
     terms: Sequence[Sequence[int]],
     into: tuple[PeOperand, ...],
-) -> Iterator[Line]:
+) -> Nest:
     """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
-    before: Operand | None = None
-    for index in range(len(terms[0])):
-        at = [row[index] for row in terms]
-        here: tuple[Operand, ...] = tuple(one.vector(at) for one in sources)
-        goals = into if index == len(terms[0]) - 1 else (Special("nowrite"),)
-        name = kind.take
-        if before is not None:
-            name, here = kind.more or kind.join, (*here, before)
-        yield Step((Instruction(kind.slot, name, here, goals),))
-        before = Forward(kind.slot)
+    times = len(terms[0])
+
+    def term(index: int) -> Iterator[Line]:
+        here: tuple[Operand, ...] = tuple(
+            one.vector([row[index] for row in terms]) for one in sources
+        )
+        goals = into if index == times - 1 else (Special("nowrite"),)
+        name = kind.more or kind.join if index else kind.take
+        before = (Forward(kind.slot),) if index else ()
+        yield Step((Instruction(kind.slot, name, (*here, *before), goals),))
+
+    yield Repeat(times, term)
 
 
 def _joined(kind: Joining, one: Operand, other: Operand, goal: Operand) -> Step:
     return single_step(kind.slot, kind.join, (one, other), goal)
-
-
-def _turned(kind: Joining, by: int, part: Scratch, words: int, target: Target) -> Iterator[Line]:
-    """Yield the lines that join every PE's results with those of the PE ``by`` places away."""
-    for start in range(0, words, target.cycles):
-        own = vector(part, tuple(range(start, start + target.cycles)))
-        here: Operand = own
-        for _ in range(by):
-            yield single_step("alu", "msl", (here,), Special("nowrite"))
-            here = Forward("alu")
-        yield _joined(kind, here, own, own)
 
 
 _Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]

@@ -23,7 +23,7 @@ from ...code.lines import (
     alu_step,
     single_step,
 )
-from ...cost.moves import dram_rate
+from ...code.nest import Nest, alike
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -50,33 +50,14 @@ _CONSTANTS, _WORK = Scratch("grf1"), Scratch("grf0")
 _LAST, _FILL, _SHIFTS = 0, 1, 2
 
 
-def lookup_steps(node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Count the steps of the code, before any wait."""
-    table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
-    row = row_shape(table.shape[1], table.dtype, target)
-    found = batches(layout_of(out), layout_of(index), index.shape, row, target)
-    steps = len(list(_constants(table, index, row, target)))
-    sets = len(l1b_sets(layout_of(out), target))
-    piece = target.transfer("l2bmb", "down").source_words
-    per_step = target.cycles * target.l2bs_per_group
-    for batch in found:
-        for load in batch.loads:
-            steps += len(list(_entries(load, index, row, target)))
-            steps += -(-len(load.asked) * row.blocks // target.cycles) * target.l2bs_per_group
-        words = len(batch.goals) * row.words
-        steps += sets * -(-words // piece) + len(list(_vectors(batch, row, target)))
-        steps += sets * words // (dram_rate(target) * target.cycles)
-    return steps + per_step
-
-
-def lookup_lines(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
-    """Yield the code."""
+def lookup_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Yield the code, batch after batch."""
     table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
     row = row_shape(table.shape[1], table.dtype, target)
     sets = l1b_sets(layout_of(out), target)
     whole = dram_words(layout_of(table), target)
-    yield from _constants(table, index, row, target)
-    for batch in batches(layout_of(out), layout_of(index), index.shape, row, target):
+
+    def code(batch: Batch) -> Iterator[Line]:
         first = target.dar_rows
         for load in batch.loads:
             yield from _entries(load, index, row, target)
@@ -88,6 +69,15 @@ def lookup_lines(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]
                 yield Move("mvp", words, source, BlockOperand("l2bm", first, words, l2b=l2b))
             first += words
         yield from _down(batch, sets, row, out, target)
+
+    yield from _constants(table, index, row, target)
+    found = batches(layout_of(out), layout_of(index), index.shape, row, target)
+    yield from alike(found, _size, code)
+
+
+def _size(batch: Batch) -> tuple[int, ...]:
+    """Return the rows that the PEs get, and those of each load."""
+    return len(batch.goals), *(len(load.asked) for load in batch.loads)
 
 
 def _bits(number: int) -> list[int]:

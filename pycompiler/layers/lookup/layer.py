@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...code.lines import Fragment
+from ...code.nest import Nest
 from ...graph.digits import agrees
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
@@ -16,7 +16,7 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Picks, Placement, layout_of
 from ..data_movement import MOVED
-from .code import lookup_lines, lookup_steps
+from .code import lookup_code
 from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
 
 LOOKUP = "MNCoreLookup"
@@ -86,13 +86,9 @@ class Lookup(Picks):
         if not batches(layout_of(out), layout_of(index), index.shape, row, target):
             yield "memories too small for a row"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps, and those in which MVs bring the rows."""
-        return lookup_steps(node, graph, target)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code."""
-        return Fragment(tuple(lookup_lines(node, graph, target)))
+        return lookup_code(node, graph, target)
 
 
 LAYERS = (Lookup(),)

@@ -95,11 +95,6 @@ def join_steps(join: Join, part: Scratch, words: int, target: Target) -> Iterato
                     yield single_step("l1bm", join.down, (above,), here)
 
 
-def count_join_steps(words: int, target: Target) -> int:
-    """Count the steps of :func:`join_steps`, if all vectors fit L1BM."""
-    return 2 * -(-words // (LONGS_PER_WIDE * target.cycles))
-
-
 def _vectors(part: Scratch, at: int, size: int, target: Target) -> PeOperand:
     """Return ``size`` vectors of long words from ``at`` on: that many per cycle."""
     first = part.base + at

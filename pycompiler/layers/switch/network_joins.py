@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...code.lines import BlockOperand, Line, Move, single_step
-from ...cost.moves import broadcast_rate, join_rate, latency_steps
 from ...graph.digits import PrimeDigit, primes
 from ...graph.layout import Level
 from ...machine import Target
@@ -170,16 +169,3 @@ def _whole(network: Network, words: int, target: Target) -> int:
     """Return the long words of L1BM that ``words`` long words of each PE take, in whole pieces."""
     rows, size = words // target.cycles * network.vector, _piece(network, target)
     return -(-rows // size) * size
-
-
-def count_steps(network: Network, words: int, target: Target) -> int:
-    """Estimate the steps that join ``words`` long words of each PE, without MVs."""
-    return 2 * (words // target.cycles + space(network, words, target) // _piece(network, target))
-
-
-def count_mv_steps(network: Network, words: int, target: Target) -> int:
-    """Estimate the steps that MVs take for ``words`` long words of L2BM."""
-    if not network.l2bs:
-        return 0
-    cycles = words / join_rate(target) + words / broadcast_rate(target)
-    return 2 * latency_steps(target) + int(cycles / target.cycles)

@@ -1,4 +1,4 @@
-"""The code of MNCoreTiles, and its cost."""
+"""The code of MNCoreTiles."""
 
 from __future__ import annotations
 
@@ -8,42 +8,27 @@ from dataclasses import replace
 import numpy as np
 
 from ...code.lines import Line, Literal, PeOperand, Step, alu_step
+from ...code.nest import Nest, each
 from ...graph.graph import MNValue
 from ...graph.layout import Level
 from ...machine import IntArray, Target
 from ..scratch import vector
 from ..switch.l1b_passes import l1b_steps
 from ..switch.l2b_passes import l2b_lines
-from ..switch.pass_costs import move_steps
 from ..switch.pe_mab_passes import mab_steps
 from ..switch.unit_masks import choose_units
 from .plan import Exchange, Plan, Units, Zeros
 
 
-def cost(found: Plan, target: Target) -> int:
-    """Estimate the steps."""
-    cycles = target.cycles
-    total = -(-len(found.copies) // cycles)
-    before: Exchange | None = None
-    for step in found.steps:
-        total += 4 * len(step.units)
-        if isinstance(step, Zeros):
-            brought = before is not None and before.level is Level.MAB and len(step.units) == 1
-            total += 0 if brought else 1 + -(-step.at.size // cycles)
-        else:
-            total += (
-                move_steps(step.moves, step.level, target) + 2 * cycles
-            )  # hazards before and behind
-            before = step
-    return total
-
-
-def lines(found: Plan, source: MNValue, result: MNValue, target: Target) -> Iterator[Line]:
+def tiles_code(found: Plan, source: MNValue, result: MNValue, target: Target) -> Nest:
     """Yield the code."""
-    for start in range(0, len(found.copies), target.cycles):
+
+    def copied(start: int) -> Iterator[Line]:
         rows = _filled(found.copies[start : start + target.cycles], target)
         to, fro = (vector(place, tuple(rows[:, i])) for i, place in enumerate((result, source)))
         yield alu_step("lpassa", (fro,), to)
+
+    yield each(range(0, len(found.copies), target.cycles), copied)
     for step, zeros in _groups(found):
         made = [] if step is None else list(_exchange(step, result, target))
         masks: list[Step] = []
@@ -135,16 +120,19 @@ def _exchange(step: Exchange, value: MNValue, target: Target) -> Iterator[Line]:
     yield from l2b_lines(step.moves, value, value, target, mask)
 
 
-def _clear(step: Zeros, value: MNValue, target: Target) -> Iterator[Line]:
+def _clear(step: Zeros, value: MNValue, target: Target) -> Nest:
     made: list[Step] = []
     mask = _mask(step.units, made, target)
     yield from made
     zero = PeOperand("grf1", (0,) * target.cycles)
     yield alu_step("imm", (Literal(0),), zero)
-    for start in range(0, step.at.size, target.cycles):
+
+    def cleared(start: int) -> Iterator[Line]:
         rows = _filled(step.at[start : start + target.cycles], target)
         there = replace(vector(value, tuple(rows.tolist()), mask), word=step.word)
         yield alu_step("lpassa" if step.word is None else "ipassa", (zero,), there)
+
+    yield each(range(0, step.at.size, target.cycles), cleared)
 
 
 def _mask(units: Units, into: list[Step], target: Target) -> PeOperand | None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache
 
-from ...code.lines import Fragment
-from ...graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
+from ...code.nest import Nest
+from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, OtherLm
 from ..data_movement import MOVED, Moving
-from . import code
 from .axes import AXES, BEFORE, COUNTS, PLACES, REACH, other_axes
+from .code import tiles_code
 from .layouts import refusals, ways
 from .plan import plan
 
@@ -61,31 +59,10 @@ class Tiles(Moving, OtherLm):
             yield "operands that are not one in LM0 and one in LM1"
         yield from refusals(node, graph, target)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        return _cost(_plain(source), _plain(result), node.attributes, target)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: copies, then the exchange of halos axis by axis."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        found = plan(node, graph, target)
-        return Fragment(tuple(code.lines(found, source, result, target)))
-
-
-def _plain(value: MNValue) -> MNValue:
-    """Return a value that differs from ``value`` in all that has no bearing on the cost."""
-    return replace(value, name="", location=Location.LM, addr=None)
-
-
-@lru_cache(maxsize=4096)
-def _cost(
-    source: MNValue, result: MNValue, attributes: tuple[tuple[str, Attribute], ...], target: Target
-) -> int:
-    names = ("source", "result")
-    values = {n: replace(v, name=n) for n, v in zip(names, (source, result), strict=True)}
-    node = MNNode("", TILES, names[:1], names[1:], attributes)
-    return code.cost(plan(node, MNGraph("", "", values=values), target), target)
+        return tiles_code(plan(node, graph, target), source, result, target)
 
 
 LAYERS = (Tiles(),)

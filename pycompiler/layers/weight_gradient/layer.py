@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...code.lines import Fragment, Line
+from ...code.nest import Nest, expand, resources
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
 from ...graph.layout import Layout
@@ -15,7 +16,7 @@ from ...pfvm.windows import WEIGHT_GRADIENT
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of, outside_lm
 from ..products.roles import PRECISION, precision_of
-from ..reduce import Factor, batch_lines, count_lines
+from ..reduce import Factor, join_terms
 from ..reduce_kinds import SUMS
 from ..reduce_plan import Plan, plan
 from . import code, joining
@@ -84,8 +85,7 @@ class WeightGradient(UntiedAxes):
             graph = with_result(node, graph, partial_layout(node, graph, target))
         else:
             graph = _one_part(node, graph)
-            found = _sums(node, graph, target)
-            more = count_lines(found, target) if found else 0
+            more = resources(_joined(node, graph, target)).waiting_steps(target)
         work, kind = code.work_of(node, graph, target), precision_of(node, target)
         return code.count(work, kind, target) + more
 
@@ -93,13 +93,14 @@ class WeightGradient(UntiedAxes):
         """Return the code: the sums of each MAB, and the sums over all units that share them."""
         graph = _one_part(node, graph)
         lines: list[Line] = list(code.lines(node, graph, target))
-        found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
-        if found is not None:
-            for batch in found.batches(target):
-                lines += batch_lines(
-                    found, SUMS[MNDtype.FLOAT], batch, (Factor(result),), result, target
-                )
-        return Fragment(tuple(lines))
+        return Fragment((*lines, *expand(_joined(node, graph, target))))
+
+
+def _joined(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Yield the code that joins the units' parts of the result."""
+    found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
+    if found is not None:
+        yield from join_terms(found, SUMS[MNDtype.FLOAT], (Factor(result),), result, target)
 
 
 def _sums(node: MNNode, graph: MNGraph, target: Target) -> Plan | None:

@@ -17,6 +17,7 @@ from pycompiler.code.lines import BlockOperand, Line, Move, PeOperand, Special, 
 from pycompiler.code.nest import Nest, Repeat, expand, resources
 from pycompiler.cost.moves import move_cost
 from pycompiler.layers.base import Layer
+from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 
@@ -108,6 +109,8 @@ def test_nodes_of_drawn_models(machine: str) -> None:
                 found = resources(layer.code(node, graph, target))
                 assert (found.slots, found.port_cycles(target)) == counted(lines, target)
                 assert found.steps == sum(isinstance(line, Step) for line in lines)
-                assert layer.cost(node, graph, target) == found.steps
+                ahead = node.op in (DOWNLOAD, UPLOAD)
+                steps = found.steps if ahead else found.waiting_steps(target)
+                assert layer.cost(node, graph, target) == steps + layer.hazards(node, graph, target)
 
     with_seeds(check, 3, 30)

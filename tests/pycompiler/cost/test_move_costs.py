@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -20,8 +21,10 @@ from pycompiler.cost.moves import (
     latency_steps,
     move_cost,
     rate,
+    waiting_steps,
 )
 from pycompiler.machine import Target, load_target
+from pycompiler.machine_text import block_text, mv_text
 
 MACHINES = ("mncore2", "mini", "what_if/odd", "what_if/wide_dram")
 
@@ -74,6 +77,40 @@ def test_rates_are_those_of_the_clock(machine: str) -> None:
         found = move_cost(Move(form.mnemonic, words, source, goal), target)
         pace = rate(target, form.mnemonic, form.form, **selectors(form, group, l2b))
         assert (found.holds, found.latency) == (ceil(words / pace), latency(target)), seed
+
+    with_seeds(check, 12, 200)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_waits_are_those_of_the_clock(machine: str) -> None:
+    """MVs to PDMs, a wait, MVs back, a wait: each MV is issued in a step of its own."""
+    target = load_target(machine)
+
+    def check(seed: int) -> None:
+        rng = random.Random(seed)
+        text, moves = "", Counter[Move]()
+        for memories in (("l2bm", "pdm"), ("pdm", "l2bm")):
+            tags = target.mv_tags[: rng.randint(1, 3)]
+            for tag in tags:
+                words = target.mv_unit * rng.randint(1, 16)
+                group, l2b = rng.randrange(target.groups), rng.randrange(target.l2bs_per_group)
+                sides = {
+                    "pdm": BlockOperand("pdm", 0, words, group=group),
+                    "l2bm": BlockOperand("l2bm", 0, words, group=group, l2b=l2b),
+                }
+                source, goal = (sides[memory] for memory in memories)
+                places = (
+                    block_text(one.memory, 0, one.group, one.l2b, target) for one in (source, goal)
+                )
+                text += f"{mv_text('mvp', words, tag, target)} {' '.join(places)}\n"
+                moves[Move("mvp", words, source, goal)] += 1
+            text += "".join(f"nop; wait {target.tag(tag)}\n" for tag in tags)
+        cycles = target.assemble(text, "waits.vsm").report()["cycles"]
+        issued = (
+            2 * moves.total() + 1
+        )  # one step for each MV and each wait, and what divisions lose
+        counted = target.cycles * waiting_steps(moves, 2, target)
+        assert 0 <= cycles - counted <= issued * target.cycles, seed
 
     with_seeds(check, 12, 200)
 

@@ -13,7 +13,6 @@ from pycompiler.graph.layout import Level
 from pycompiler.layers.scratch import Scratch
 from pycompiler.layers.switch.network_joins import (
     capacity,
-    count_steps,
     down,
     network_of,
     space,
@@ -109,9 +108,11 @@ def test_the_number_of_steps() -> None:
             part = Scratch("grf0")
             lines = [*up(network, part, words, 0, target)]
             lines += down(network, part, range(words), 0, target)
-            assert len(lines) == count_steps(network, words, target)
+            room = space(network, words, target)
+            pieces = room // target.transfer("l2bmrffadd", "up").source_words
+            assert len(lines) == 2 * (vectors + pieces)
             assert all(isinstance(line, Step) for line in lines)
-            assert space(network, words, target) == len(network.l1bs) * vectors * network.vector
+            assert room == len(network.l1bs) * vectors * network.vector
 
 
 def test_without_l1bs_and_l2bs_there_is_no_network(target: Target) -> None:

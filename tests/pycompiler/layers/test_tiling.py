@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from random_layouts import elements, some_layout
 
 from pycompiler.code.lines import Fragment
+from pycompiler.code.nest import expand, resources
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.layers.switch.pass_moves import Moves
-from pycompiler.layers.tiling import code
 from pycompiler.layers.tiling.axes import result_shape, tiled_axes
+from pycompiler.layers.tiling.code import tiles_code
 from pycompiler.layers.tiling.layer import TILES, Tiles
 from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros
 from pycompiler.machine import Target, load_target
@@ -124,7 +125,9 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
         here = found >> bits * np.uint64(words - 1 - word) & np.uint64(most - 1)
         held = wanted[..., word] >= 0
         assert np.array_equal(here[held], values[origin[wanted[..., word][held]]]), y.layout
-    assert LAYER.cost(node, graph, target) >= made_code.steps // 2
+    taken = resources(LAYER.code(node, graph, target))
+    assert taken == resources(made_code.lines)
+    assert LAYER.cost(node, graph, target) == taken.waiting_steps(target)
 
 
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 60), ("mncore2", 12)])
@@ -174,7 +177,7 @@ def test_zeros_behind_a_pass_over_mabs(shared: bool) -> None:
         MNValue(name, TensorType("float", (1,)), MNDtype.FLOAT, at)
         for name, at in (("x", Location.LM0), ("y", Location.LM1))
     ]
-    lines = tuple(code.lines(found, *values, target))
+    lines = tuple(expand(tiles_code(found, *values, target)))
     machine = target.new_machine()
     place = {"group": 0, "l2b": 0, "l1b": 0, "pe": 0}
     x = np.arange(1, 1 + count * cycles, dtype=np.uint64).reshape(count, cycles)
