@@ -7,7 +7,7 @@ new one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -37,7 +37,7 @@ def each(items: Iterable[_T], body: Callable[[_T], Nest]) -> Repeat:
     return Repeat(len(turns), partial(_turn, turns, body))
 
 
-def alike(items: Iterable[_T], key: Callable[[_T], Hashable], body: Callable[[_T], Nest]) -> Nest:
+def alike(items: Iterable[_T], key: Callable[[_T], object], body: Callable[[_T], Nest]) -> Nest:
     """Yield a loop for each run of items of equal ``key``: their code takes the same."""
     return (each(run, body) for _, run in groupby(items, key))
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from typing import TypeVar
 
 from ...code.lines import (
     Forward,
@@ -22,6 +24,7 @@ from ...code.lines import (
     Step,
     alu_step,
 )
+from ...code.nest import Nest, alike, each
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -32,6 +35,8 @@ from ..products.roles import Precision, precision_of, roles_of
 from ..products.tiles import Pair, vector_operand
 from ..scratch import Scratch, Words
 from .layouts import CHANNELS, COLUMNS, TAPS
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -114,38 +119,31 @@ def parts_of(work: Work, kind: Precision, target: Target) -> Parts:
     return Parts(each, max(1, min(blocks, (room - group - 1) // columns)), group)
 
 
-def count(work: Work, kind: Precision, target: Target) -> int:
-    """Estimate the steps, without those that join MABs."""
-    parts, cycles = parts_of(work, kind, target), target.cycles
-    blocks = -(-len(work.pixels) // parts.lanes)
-    turn = kind.rows // cycles + kind.rows // (cycles * _at_once(kind))
-    words = _words(kind)
-    load = kind.rows // (cycles * _at_once(kind)) * words
-    pairs, columns = len(work.taps) * len(work.blocks), len(work.columns)
-    products = pairs * columns * words * kind.rows // cycles
-    loads = -(-pairs // parts.group) * columns * load
-    return blocks * (columns * turn + pairs * turn + products + loads)
-
-
-def lines(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+def sums_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     """Yield the code that sums up the pixels of each MAB."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, goal = (graph.values[name] for name in (*node.inputs, node.outputs[0]))
     parts = parts_of(work, kind, target)
-    blocks = [
-        work.pixels[start : start + parts.lanes]
-        for start in range(0, len(work.pixels), parts.lanes)
-    ]
-    pairs = list(product(work.taps, work.blocks))
-    for start in range(0, len(blocks), parts.turned):
-        chunk = blocks[start : start + parts.turned]
-        code = _Code(kind, work, parts, (one, other, goal), target)
-        yield from code.turn_gradients(chunk)
-        for first in range(0, len(pairs), parts.group):
-            yield from code.group(pairs[first : first + parts.group], chunk, begin=start == 0)
+    blocks = _cut(work.pixels, parts.lanes)
+    groups = _cut(list(product(work.taps, work.blocks)), parts.group)
+    code = _Code(kind, work, parts, (one, other, goal), target)
+
+    def chunk(number: int) -> Nest:
+        own = chunks[number]
+        yield from code.turn_gradients(own)
+        group = partial(code.group, chunk=own, begin=number == 0)
+        yield from alike(groups, lambda pairs: [len(channels) for _, (_, channels) in pairs], group)
+
+    chunks = _cut(blocks, parts.turned)
+    return alike(range(len(chunks)), lambda n: (n == 0, [*map(len, chunks[n])]), chunk)
+
+
+def _cut(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 _PairOf = tuple[tuple[int, int], tuple[int, tuple[int, ...]]]
+_Pixels = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -165,62 +163,78 @@ class _Code:
         at = (self.parts.group + block * len(self.work.columns) + column) * self.kind.rows
         return Scratch("grf1", at, self._dtype)
 
-    def turn_gradients(self, chunk: Sequence[Sequence[tuple[int, int]]]) -> Iterator[Line]:
+    def turn_gradients(self, chunk: Sequence[_Pixels]) -> Nest:
         """Yield the lines that turn the gradients of all columns."""
-        for number, block in enumerate(chunk):
-            for place, (column, _) in enumerate(self.work.columns):
-                rows = [at + column for _, at in block]
-                yield from self._turned(self.values[1], rows, self._matrix(number, place), 0)
 
-    def group(
+        def column(number: int, place: int) -> Nest:
+            rows = [at + self.work.columns[place][0] for _, at in chunk[number]]
+            return self._turned(self.values[1], rows, self._matrix(number, place), 0)
+
+        columns = range(len(self.work.columns))
+        numbers = range(len(chunk))
+        return alike(
+            numbers, lambda n: len(chunk[n]), lambda n: [each(columns, partial(column, n))]
+        )
+
+    def group(self, pairs: Sequence[_PairOf], chunk: Sequence[_Pixels], *, begin: bool) -> Nest:
+        """Yield the lines of some taps and blocks of channels for all columns."""
+        words = _words(self.kind)
+
+        def block(number: int) -> Nest:
+            yield each(range(len(pairs)), lambda index: pixels(number, index))
+            yield each(range(len(self.work.columns)), lambda place: column(number, place))
+
+        def pixels(number: int, index: int) -> Nest:
+            (tap, _), (at, _) = pairs[index]
+            rows = [pixel + tap + at for pixel, _ in chunk[number]]
+            into = Scratch("grf1", index * self.kind.rows, self._dtype)
+            return self._turned(self.values[0], rows, into, 1)
+
+        def column(number: int, place: int) -> Nest:
+            yield each(range(words), lambda word: products(number, place, word))
+            if len(chunk) == words == 1 and not begin:
+                # Bring the sums of the column from the register file to LM.
+                for _, _, register, held in self._held(pairs, place):
+                    yield alu_step("lpassa", (register,), held)
+
+        def products(number: int, place: int, word: int) -> Nest:
+            fresh = number == word == 0
+            last = number == len(chunk) - 1 and word == words - 1
+            matrix = self._matrix(number, place)
+            return self._products(pairs, place, matrix, word, fresh, last, begin)
+
+        return alike(range(len(chunk)), lambda number: len(chunk[number]), block)
+
+    def _products(
         self,
         pairs: Sequence[_PairOf],
-        chunk: Sequence[Sequence[tuple[int, int]]],
-        *,
+        place: int,
+        matrix: Scratch,
+        word: int,
+        fresh: bool,
+        last: bool,
         begin: bool,
-    ) -> Iterator[Line]:
-        """Yield the lines of some taps and blocks of channels for all columns."""
-        kind, cycles, words = self.kind, self.target.cycles, _words(self.kind)
-        banks = tuple(self.target.banks)
-        width = WORDS_PER_LONG * kind.result
-        for number, block in enumerate(chunk):
-            for index, ((tap, _), (at, _)) in enumerate(pairs):
-                rows = [pixel + tap + at for pixel, _ in block]
-                into = Scratch("grf1", index * kind.rows, self._dtype)
-                yield from self._turned(self.values[0], rows, into, 1)
-            for place, (_, column) in enumerate(self.work.columns):
-                for word in range(words):
-                    lines = self._load(self._matrix(number, place), banks[0], word)
-                    fresh = number == word == 0
-                    last = number == len(chunk) - 1 and word == words - 1
-                    for index, ((_, tap), (_, channels)) in enumerate(pairs):
-                        vectors = Scratch("grf1", index * kind.rows, self._dtype)
-                        sums = (place * len(pairs) + index) * kind.rows * kind.result
-                        for first in range(0, len(channels), cycles):
-                            rows = [min(first + c, len(channels) - 1) for c in range(cycles)]
-                            base = tuple(sums + row * kind.result for row in rows)
-                            register = PeOperand("grf0", base, words=width)
-                            there = tuple(column + tap + channels[row] for row in rows)
-                            memory = self.values[2]
-                            held = PeOperand(
-                                memory.location.memory, there, memory.name, words=width
-                            )
-                            sources: tuple[Operand, ...] = (MatrixOperand(banks[0]), Forward("alu"))
-                            if not fresh:
-                                sources += (register,)
-                            elif not begin:
-                                sources += (held,)
-                            # LM has one port: a step reads the old sums or writes the new ones.
-                            direct = last and (begin or not fresh)
-                            made = product_of(kind, sources, held if direct else register, "")
-                            vector = vector_operand(kind, vectors, vectors.at(rows), word)
-                            lines.append((vector, made))
-                    yield from pipelined(lines, kind)
-                    if last and fresh and not begin:
-                        yield from self._store(pairs, place, column)
+    ) -> Nest:
+        """Yield the lines of the products by one word of a matrix; ``fresh``: the first sums."""
+        bank = next(iter(self.target.banks))
+        lines = self._load(matrix, bank, word)
+        for index, rows, register, held in self._held(pairs, place):
+            vectors = Scratch("grf1", index * self.kind.rows, self._dtype)
+            sources: tuple[Operand, ...] = (MatrixOperand(bank), Forward("alu"))
+            if not fresh:
+                sources += (register,)
+            elif not begin:
+                sources += (held,)
+            # LM has one port: a step reads the old sums or writes the new ones.
+            direct = last and (begin or not fresh)
+            made = product_of(self.kind, sources, held if direct else register, "")
+            lines.append((vector_operand(self.kind, vectors, vectors.at(rows), word), made))
+        return pipelined(lines, self.kind)
 
-    def _store(self, pairs: Sequence[_PairOf], place: int, column: int) -> Iterator[Line]:
-        """Yield the lines that bring the sums of a column from the register file to LM."""
+    def _held(
+        self, pairs: Sequence[_PairOf], place: int
+    ) -> Iterator[tuple[int, list[int], PeOperand, PeOperand]]:
+        """Yield the vectors of sums: the pair, the rows, and their place in registers and in LM."""
         kind, cycles, memory = self.kind, self.target.cycles, self.values[2]
         width = WORDS_PER_LONG * kind.result
         for index, ((_, tap), (_, channels)) in enumerate(pairs):
@@ -228,9 +242,9 @@ class _Code:
             for first in range(0, len(channels), cycles):
                 rows = [min(first + c, len(channels) - 1) for c in range(cycles)]
                 base = tuple(sums + row * kind.result for row in rows)
-                there = tuple(column + tap + channels[row] for row in rows)
-                goal = PeOperand(memory.location.memory, there, memory.name, words=width)
-                yield alu_step("lpassa", (PeOperand("grf0", base, words=width),), goal)
+                there = tuple(self.work.columns[place][1] + tap + channels[row] for row in rows)
+                held = PeOperand(memory.location.memory, there, memory.name, words=width)
+                yield index, rows, PeOperand("grf0", base, words=width), held
 
     def _turned(
         self, value: MNValue, rows: Sequence[int], into: Scratch, bank: int

@@ -7,17 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
-from ...code.lines import BlockOperand, Fragment, Line, Move, PeOperand, single_step
-from ...cost.moves import (
-    broadcast_rate,
-    chip_dram_rate,
-    dram_rate,
-    join_rate,
-    latency_steps,
-    pdm_rate,
-)
+from ...code.lines import BlockOperand, Line, Move, PeOperand, single_step
+from ...code.nest import Nest, alike
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
@@ -63,19 +55,13 @@ class Join(UntiedAxes):
         else:
             yield from other_layouts({result.name: found.layout}, graph, target)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        found = _shares_by(node, graph, target)
-        assert found is not None
-        return count(found, target)
-
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         found = _shares_by(node, graph, target)
         assert found is not None
         sums = node.outputs[1] if len(node.outputs) > 1 else None
-        return Fragment(tuple(_lines(found, source, result, sums, target)))
+        return join_code(found, source, result, sums, target)
 
 
 def whole_layout(parts: Layout) -> Layout:
@@ -92,28 +78,6 @@ def _shares_by(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
     return shares_by(node.plan, whole_layout(layout), layout.axes[0], MNDtype.FLOAT, target)
 
 
-def count(found: Shares, target: Target) -> int:
-    """Estimate the steps, with waits for MVs."""
-    pieces = [piece for row in found.pieces for own in row for piece in own]
-    each = _vectors_at_once(found, target) * target.cycles
-    lifted = len({piece.word for piece in pieces}) * found.words // each
-    size = _piece_words(found, target)
-    down = len(found.pieces) * -(-found.mabs // target.cycles) + -(
-        -len(found.pieces) // target.cycles
-    )
-    words = len(pieces) * size
-    if found.plan.parts > 1:
-        up, home = join_rate(target, "dram"), Fraction(chip_dram_rate(target))
-        if found.plan.gathered:
-            home = min(home, Fraction(dram_rate(target) * found.l2bs))
-    elif found.plan.everywhere:
-        up, home = join_rate(target), broadcast_rate(target)
-    else:
-        up, home = join_rate(target), pdm_rate(target, far=False) * target.groups
-    moved = int((words / up + words / home) / target.cycles)
-    return max(lifted, len(pieces)) + down + 2 * latency_steps(target) + moved
-
-
 def _piece_words(found: Shares, target: Target) -> int:
     return found.words * target.counts["pe"]
 
@@ -127,24 +91,27 @@ def dram_words(found: Shares, target: Target) -> int:
     return words // found.plan.parts * found.parts_apart
 
 
-def _lines(
+def join_code(
     found: Shares, source: MNValue, result: MNValue, sums: str | None, target: Target
-) -> Iterator[Line]:
+) -> Nest:
     """Yield the code: as many addresses at once as L2BM holds.
 
     ``sums`` is the value in DRAM whose words sums take on their way.
     """
     most = addresses_at_once(found, target)
-    for start in range(0, len(found.pieces), most):
+
+    def part(start: int) -> Iterator[Line]:
         end = min(start + most, len(found.pieces))
         yield from _up(found, start, end, source, target)
         if found.plan.parts > 1:
             yield from _through_dram(found, end - start, sums, target)
         else:
-            yield from _across(
-                found, (end - start) * found.mabs * _piece_words(found, target), target
-            )
+            words = (end - start) * found.mabs * _piece_words(found, target)
+            yield from _across(found, words, target)
         yield from _down(found, start, end, result, target)
+
+    starts = range(0, len(found.pieces), most)
+    return alike(starts, lambda start: min(most, len(found.pieces) - start), part)
 
 
 def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) -> Iterator[Line]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ...code.lines import Fragment, Line
-from ...code.nest import Nest, expand, resources
+from ...code.nest import Nest
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
 from ...graph.layout import Layout
@@ -15,11 +14,12 @@ from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
 from ...tolerance import SUM
 from ..base import Cut, Placement, UntiedAxes, layout_of, outside_lm
-from ..products.roles import PRECISION, precision_of
+from ..products.roles import PRECISION
 from ..reduce import Factor, join_terms
 from ..reduce_kinds import SUMS
 from ..reduce_plan import Plan, plan
-from . import code, joining
+from . import joining
+from .code import sums_code
 from .joining import whole_layout
 from .layouts import partial_layout, reduced_digits, refusals, shared, shares_in, ways
 
@@ -77,23 +77,20 @@ class WeightGradient(UntiedAxes):
         yield from outside_lm((*node.inputs, node.outputs[0]), graph)
         yield from refusals(node, graph, target)
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        shares = shares_in(node, graph, target)
-        if shares is not None:
-            more = joining.count(shares, target)
-            graph = with_result(node, graph, partial_layout(node, graph, target))
-        else:
-            graph = _one_part(node, graph)
-            more = resources(_joined(node, graph, target)).waiting_steps(target)
-        work, kind = code.work_of(node, graph, target), precision_of(node, target)
-        return code.count(work, kind, target) + more
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
+        """Return the code: the sums of each MAB, and the sums over all units that share them.
 
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code: the sums of each MAB, and the sums over all units that share them."""
+        Nodes whose units keep shares become a node that leaves parts and a MNCoreJoin.
+        """
+        shares, result = shares_in(node, graph, target), graph.values[node.outputs[0]]
+        if shares is not None:
+            parted = with_result(node, graph, partial_layout(node, graph, target))
+            yield from sums_code(node, parted, target)
+            yield from joining.join_code(shares, parted.values[result.name], result, None, target)
+            return
         graph = _one_part(node, graph)
-        lines: list[Line] = list(code.lines(node, graph, target))
-        return Fragment((*lines, *expand(_joined(node, graph, target))))
+        yield from sums_code(node, graph, target)
+        yield from _joined(node, graph, target)
 
 
 def _joined(node: MNNode, graph: MNGraph, target: Target) -> Nest:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiling import compiled, with_seeds
+from nest_counts import check_counts
 from one_node import one_node
 from random_models import random_model
 
@@ -17,7 +18,6 @@ from pycompiler.code.lines import BlockOperand, Line, Move, PeOperand, Special, 
 from pycompiler.code.nest import Nest, Repeat, expand, resources
 from pycompiler.cost.moves import move_cost
 from pycompiler.layers.base import Layer
-from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 
@@ -109,8 +109,6 @@ def test_nodes_of_drawn_models(machine: str) -> None:
                 found = resources(layer.code(node, graph, target))
                 assert (found.slots, found.port_cycles(target)) == counted(lines, target)
                 assert found.steps == sum(isinstance(line, Step) for line in lines)
-                ahead = node.op in (DOWNLOAD, UPLOAD)
-                steps = found.steps if ahead else found.waiting_steps(target)
-                assert layer.cost(node, graph, target) == steps + layer.hazards(node, graph, target)
+        check_counts(graph, target)
 
     with_seeds(check, 3, 30)

@@ -15,17 +15,15 @@ import operator_pointwise
 import pytest
 import torch
 from compiling import LONG, compiled, model_of, random_inputs, run, sampled, with_seeds
+from nest_counts import check_counts
 from operator_catalogue import ROWS
 from operator_rows import DTYPES, HOST_ERROR, PRODUCTS, REAL, REALS, Array, Row, Sample, Shape
 
-from pycompiler.code.nest import Resources, resources
-from pycompiler.graph import MNGraph, MNNode
 from pycompiler.graph.dtypes import device_dtype
 from pycompiler.layers.base import Layer
-from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.elementwise import Elementwise
 from pycompiler.layers.operators import LAYERS
-from pycompiler.machine import Target, load_target
+from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import COMPOSITES
 from pycompiler.pfvm.session import HostSession
 
@@ -42,16 +40,7 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
         limit = row.limit(sample, wanted, mode)
         near(found[name], wanted, limit, dtype)
         near(found[name], other[name], HOST_ERROR * limit + sample.absolute, dtype)
-    target = load_target(machine)
-    for node in result.graph.nodes:
-        layer = LAYERS[node.op]
-        fragment = layer.emit(node, result.graph, target)
-        if type(layer).code is not Layer.code:
-            taken = resources(layer.code(node, result.graph, target))
-            assert taken == resources(fragment.lines)
-            assert layer.cost(node, result.graph, target) == steps_of(
-                node, result.graph, taken, target
-            )
+    check_counts(result.graph, load_target(machine))
     own = row.op in LAYERS and (row.op, row.claim) in claims(row.op, LAYERS[row.op])
     if own and mode == "mixed":
         ran = [node for node in result.graph.nodes if node.op == row.op]
@@ -62,13 +51,6 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
         assert not ran or claimed & (used | {"Float"}) or row.claim == "Double"
     # Nodes share steps, and the slices of a node share a row, so only the sums can be compared.
     assert sum(node["steps"] for node in report["nodes"]) == report["steps"]
-
-
-def steps_of(node: MNNode, graph: MNGraph, taken: Resources, target: Target) -> int:
-    """Return the steps with hazards and waits for MVs; the MVs of transfers run ahead."""
-    if node.op in (DOWNLOAD, UPLOAD):
-        return taken.steps
-    return taken.waiting_steps(target) + LAYERS[node.op].hazards(node, graph, target)
 
 
 def near(found: Array, wanted: Array, limit: Array, dtype: str) -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
+from nest_counts import check_counts
 
 from pycompiler.code.lines import BlockOperand, Move, Step
+from pycompiler.code.nest import expand
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.graph.layout import Broadcast, Layout, Level, SubAxis
@@ -66,6 +68,7 @@ def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.Monkey
     case = CASES[name]
     model, shapes = gradient_model(case)
     result, _ = compiled(model, MACHINE, float_dtype=kind)
+    check_counts(result.graph, load_target(MACHINE))
     (join,) = (node for node in result.graph.nodes if node.op == JOIN)
     own = result.graph.values[join.outputs[0]].layout
     assert own is not None
@@ -96,6 +99,7 @@ def test_other_digits_on_l2bs(share: float, monkeypatch: pytest.MonkeyPatch) -> 
     case = CASES["two batches, 3 not among MABs"]
     model, shapes = gradient_model(case)
     result, _ = compiled(model, MACHINE, float_dtype="mixed")
+    check_counts(result.graph, load_target(MACHINE))
     (join,) = (node for node in result.graph.nodes if node.op == JOIN)
     assert result.graph.values[join.outputs[0]].layout in {layout for _, layout in seen}
     assert min(count for count, _ in seen) > 4
@@ -122,6 +126,7 @@ def test_parts_from_all_drams(name: str, number: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(layer, "shared", lambda *_: iter(()))
     model, shapes = gradient_model(case)
     result, _ = compiled(model, MACHINE, float_dtype="mixed")
+    check_counts(result.graph, load_target(MACHINE))
     (join,) = (node for node in result.graph.nodes if node.op == JOIN)
     assert (6 in sizes) == (name == "two batches, 3 not among MABs")
     homes = {m.source.group for m in _moves(join, result.graph) if m.source.memory == "dram"}
@@ -241,7 +246,7 @@ def test_no_word_lies_outside_of_a_memory(
                     ("sum", Location.LM1, found.layout),
                 )
             ]
-            for line in joining._lines(found, ends[0], ends[1], "sums", target):
+            for line in expand(joining.join_code(found, *ends, "sums", target)):
                 if isinstance(line, Move):
                     operands: list[object] = [line.source, line.destination]
                 else:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from compiling import compiled, run
 from gradient_models import Case, gradient_model, wanted_gradient
+from nest_counts import check_counts
 
 from pycompiler.graph.graph import Side
+from pycompiler.machine import load_target
 from pycompiler.pfvm.windows import WEIGHT_GRADIENT
 
 CASES: dict[str, Case] = {
@@ -53,6 +55,7 @@ def test_results(name: str, kind: str) -> None:
     case = CASES[name]
     model, shapes = gradient_model(case)
     result, _ = compiled(model, float_dtype=kind)
+    check_counts(result.graph, load_target("mini"))
     rng = np.random.default_rng(list(CASES).index(name))
     data = {key: rng.integers(-7, 8, shape).astype(np.float32) for key, shape in shapes.items()}
     wanted = wanted_gradient(data["x"], data["g"], case)
@@ -84,6 +87,7 @@ def test_published_sizes_run_on_the_device(name: str) -> None:
     case, tiled = PUBLISHED[name]
     model, shapes = gradient_model(case)
     result, _ = compiled(model, "mncore2", float_dtype="mixed")
+    check_counts(result.graph, load_target("mncore2"))
     assert not [node.name for node in result.graph.nodes if node.side is Side.HOST]
     gradients = {
         node.origin or node.name for node in result.graph.nodes if node.op == WEIGHT_GRADIENT

@@ -1,0 +1,28 @@
+"""The counts of nodes' loop nests, against their lines."""
+
+from __future__ import annotations
+
+from pycompiler.code.nest import Resources, resources
+from pycompiler.graph import MNGraph, MNNode
+from pycompiler.graph.graph import Side
+from pycompiler.layers.base import Layer
+from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
+from pycompiler.layers.operators import LAYERS
+from pycompiler.machine import Target
+
+
+def check_counts(graph: MNGraph, target: Target) -> None:
+    """Each node whose code is a nest takes, and costs, what its lines take."""
+    for node in graph.nodes:
+        layer = LAYERS.get(node.op)
+        if node.side is Side.DEVICE and layer is not None and type(layer).code is not Layer.code:
+            taken = resources(layer.code(node, graph, target))
+            assert taken == resources(layer.emit(node, graph, target).lines), node
+            assert layer.cost(node, graph, target) == _steps(node, graph, taken, target), node
+
+
+def _steps(node: MNNode, graph: MNGraph, taken: Resources, target: Target) -> int:
+    """Return the steps with hazards and waits for MVs; the MVs of transfers run ahead."""
+    if node.op in (DOWNLOAD, UPLOAD):
+        return taken.steps
+    return taken.waiting_steps(target) + LAYERS[node.op].hazards(node, graph, target)
