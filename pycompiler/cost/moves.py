@@ -160,12 +160,6 @@ def chip_dram_rate(target: Target) -> int:
     return dram_rate(target) * target.groups
 
 
-def join_rate(target: Target, memory: str = "pdm") -> Fraction:
-    """Return the rate of a reduction over all L2Bs into one PDM, or into all DRAMs."""
-    selectors = {"dst_group": 0} if memory == "pdm" else {}
-    return rate(target, "mvrliadd", f"l2bm_to_{memory}", **selectors)
-
-
 def broadcast_rate(target: Target) -> Fraction:
     """Return the rate from one PDM to all L2BMs."""
     return rate(target, "mvb", "pdm_to_l2bm", src_group=0)

@@ -23,7 +23,7 @@ from ..pfvm.session import Array
 from ..pfvm.windows import WEIGHT_GRADIENT
 from .early_variances import part_variances
 from .fused_elementwise import fuse_elementwise
-from .fused_roots import fuse_roots
+from .fused_functions import fuse_functions
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
@@ -67,7 +67,7 @@ def plan_dtypes(
     graph's constants. With ``fused``, chains of elementwise operators become one operator each,
     but for operators of the types ``apart``.
     """
-    graph = fuse_roots(graph, {*(overrides or {}), *registered})
+    graph = fuse_functions(graph, {*(overrides or {}), *registered}, constants or {})
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()

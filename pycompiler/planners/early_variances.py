@@ -17,7 +17,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
 from ..graph.graph import MNGraph, MNNode, Side
+from ..layers.functions.arithmetic import FACTOR, SHARE
 from ..layers.products.roles import precision_of
 from ..layers.view import VIEWS
 from ..machine import WORDS_PER_LONG, Target
@@ -105,11 +108,10 @@ class _Search:
             return None
         readers = self.readers.get(squares.outputs[0], ())
         values, subtracted = differences.inputs
-        shares = self._shares(self._viewed(subtracted))
-        if not shares:
+        mean = self.made.get(self._viewed(subtracted))
+        if mean is None or mean.op not in ("Mul", SHARE):
             return None
-        mean, product = shares[0], shares[len(shares) // 2]
-        first = self._node(shares[-1].inputs[0], "ReduceSum")
+        first = self._node(mean.inputs[0], "ReduceSum")
         if first is None or first.inputs[0] != values:
             return None
         if len(readers) != 1 or readers[0].op != "ReduceSum":
@@ -117,7 +119,7 @@ class _Search:
         total = readers[0]
         if dict(total.attributes) != dict(first.attributes) or not self._by_halves(values):
             return None
-        nodes = (self.made[values], first, *shares, differences, squares, total)
+        nodes = (self.made[values], first, mean, differences, squares, total)
         if {(one.side, one.segment) for one in nodes} != {(Side.DEVICE, squares.segment)}:
             return None
         records = self.graph.values
@@ -132,23 +134,18 @@ class _Search:
             return None
         if (1,) * (len(left) - len(under)) + tuple(under) != left:
             return None
-        number = self.data.get(product.inputs[1])
         share = 1 / prod(shape[int(axis)] for axis in axes)
-        if number is None or number.size != 1 or number.item() != number.dtype.type(share):
+        if self._factor(mean) not in (share, float(np.float32(share))):
             return None
         names = squares.outputs[0], total.outputs[0]
         return _Sums(values, first.outputs[0], mean.outputs[0], total, names)
 
-    def _shares(self, name: str) -> Sequence[MNNode]:
-        """Return the nodes that multiply a sum by a number, the last first: one, or with casts."""
-        if (product := self._node(name, "Mul")) is not None:
-            return (product,)
-        if (narrow := self._node(name, "Cast")) is None:
-            return ()
-        if (product := self._node(narrow.inputs[0], "Mul")) is None:
-            return ()
-        wide = self._node(product.inputs[0], "Cast")
-        return () if wide is None else (narrow, product, wide)
+    def _factor(self, product: MNNode) -> object:
+        """Return the number that a product multiplies by; None if it is no constant."""
+        if product.op == SHARE:
+            return dict(product.attributes)[FACTOR]
+        number = self.data.get(product.inputs[1])
+        return None if number is None or number.size != 1 else float(number.item())
 
     def _by_halves(self, name: str) -> bool:
         """Whether a convolution in half without bias made a value."""

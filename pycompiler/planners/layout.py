@@ -18,7 +18,8 @@ from .forced_layouts import force, match
 from .lpz.families import FAMILIES
 from .lpz.genes import genes
 from .lpz.known import Known
-from .lpz.planner import Estimate, LayoutPlannerZ
+from .lpz.planner import LayoutPlannerZ
+from .lpz.tables import Estimate
 from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts, wanted_plans, without_genes
 from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
 

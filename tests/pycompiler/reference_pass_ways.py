@@ -11,9 +11,10 @@ import numpy as np
 
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import Moves
-from pycompiler.layers.switch.unit_masks import MASK_STEPS
 from pycompiler.machine import LONGS_PER_WIDE, Target
 
+#: The most steps that make a mask, when the number of the unit is at hand.
+MASK_STEPS = 3
 Pair = tuple[int, int]
 
 

@@ -11,9 +11,10 @@ from pycompiler.layers.switch.l1b_passes import _Block, _blocks
 from pycompiler.layers.switch.pass_moves import Moves
 from pycompiler.layers.switch.rows import Origin, origins_of, rows_of_l1b
 from pycompiler.layers.switch.straight_rows import Sent
-from pycompiler.layers.switch.unit_masks import MASK_STEPS
 from pycompiler.machine import Target
 
+#: The most steps that make a mask, when the number of the unit is at hand.
+MASK_STEPS = 3
 _Origins = Mapping[int, Sequence[Origin | None]]
 
 

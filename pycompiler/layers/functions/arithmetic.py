@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial, reduce
 
+import numpy as np
+
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
 from .doubles import Doubles
@@ -25,7 +27,10 @@ from .elementwise_function import (
 )
 from .program import ZERO, Program, Result, Row, double, halves, long, neg, word
 
-_MAGNITUDE = 0x7FFFFFFF
+_MAGNITUDE, _LARGEST = 0x7FFFFFFF, 0x7F7FFFFF
+
+#: x times the number FACTOR, a double; of singles.
+SHARE, FACTOR = "MNCoreShare", "factor"
 
 
 def _reals(p: Program, call: Call) -> Program | Doubles:
@@ -150,6 +155,23 @@ def _leaky_relu(p: Program, call: Call) -> Row:
     return _reals(p, call).fma(below, alpha, above)
 
 
+def _share(p: Program, call: Call) -> Row:
+    """Multiply by both singles of a double, and round once: a sum of n equal numbers gives them.
+
+    The first single is not above the double. The MAU knows no infinities, so these stay what they
+    are.
+    """
+    factor = call.attributes[FACTOR]
+    assert isinstance(factor, float)
+    upper = np.float32(factor)
+    if abs(upper) > abs(factor):
+        upper = np.nextafter(upper, np.float32(0))
+    x, lower = call.inputs[0], np.float32(factor - float(upper))
+    product = p.fma(x, float(upper), p.mul(x, float(lower)))
+    finite = p.flags("isub", _LARGEST, p.alu("iand", x, _MAGNITUDE))
+    return p.select(p.mask(finite), product, x)
+
+
 FUNCTIONS: tuple[Function, ...] = (
     Function("Add", _add, BINARY, NUMBERS, halves=True),
     Function("Sub", _sub, BINARY, NUMBERS, halves=True),
@@ -162,4 +184,5 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Clip", _clip, TERNARY, NUMBERS, MOVE, halves=True),
     Function("Relu", _relu, UNARY, SIGNED, MOVE, halves=True),
     Function("LeakyRelu", _leaky_relu, UNARY, REALS, attributes=frozenset({"alpha"})),
+    Function(SHARE, _share, UNARY, attributes=frozenset({FACTOR})),
 )

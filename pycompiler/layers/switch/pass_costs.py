@@ -81,11 +81,3 @@ Turn = tuple[int, int, list[tuple[int, int]]]
 def turns(found: Moves, level: Level, target: Target) -> list[Turn]:
     """Return moves over ``level`` as turns, those that all units write first."""
     return _core.move_turns(found.rows, facts(MNDtype.FLOAT, target), NUMBER[level])
-
-
-def move_steps(found: Moves, level: Level, target: Target, dtype: MNDtype = MNDtype.FLOAT) -> int:
-    """Count the steps of moves over ``level``, without hazards around them.
-
-    ``dtype`` only counts for moves between words.
-    """
-    return _core.count_move_steps(found.rows, found.times, facts(dtype, target), NUMBER[level])

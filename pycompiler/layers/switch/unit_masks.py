@@ -15,8 +15,6 @@ from ...graph.layout import Level
 from ...machine import Target
 from ...machine_limits import MOST_UNITS
 
-#: The most steps that make a mask, when the number of the unit is at hand.
-MASK_STEPS = 3
 _WORD = (1 << 32) - 1
 
 

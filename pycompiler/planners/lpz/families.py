@@ -21,8 +21,8 @@ from ...layers.default_layout import built
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import Costs
-from .growth import MOST, carry
-from .pools import Candidate, Pools, Variable
+from .growth import MOST, Seed, carry_seeds
+from .pools import Pools
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,10 @@ FAMILIES: Mapping[str, Family] = {
     for name, inner in _INNER.items()
     for suffix, reverse in (("", False), ("_reversed", True))
 } | {"inside_l1bs": Family((), False, (Level.MAB,))}
+#: The families that all regions get together.
+EVERYWHERE = "rows", "columns_on_mabs"
 #: How many regions give families.
 LARGEST = 2
-
-
-@dataclass(frozen=True)
-class Seed:
-    """The candidate of the family ``name`` for variable ``number``, a region."""
-
-    name: str
-    number: int
-    candidate: Candidate
 
 
 def add_families(
@@ -66,29 +59,64 @@ def add_families(
 
     Yields the candidate of each region that has one in the family, the largest region's first.
     """
-    values, variables = pools.graph.values, pools.variables
-
-    def size(name: str) -> int:
-        return prod(values[name].shape)
-
-    regions = [v for v, one in enumerate(variables) if one.region is not None and not one.fixed]
-    ranked = sorted(regions, key=lambda v: -sum(map(size, variables[v].values)))
-    for number in [v for v in ranked if variables[v].values][:most]:
-        variable = variables[number]
-        value = values[max(variable.values, key=size)]
-        inner = _inner_axis(variable, value)
+    for number in _regions(pools)[:most]:
+        inner = _inner_axis(pools, number)
         for name in names:
-            layout = family_layout(value, FAMILIES[name], pools.target, inner=inner)
-            seed = layout and pools.region_candidate(variable, (value, layout, None))
-            if seed and variable.add(seed, MOST):
-                carried: list[list[Candidate]] = [[] for _ in variables]
-                carried[number].append(seed)
-                carry(pools, carried, costs)
-                yield Seed(name, number, seed)
+            seed = _seed(pools, number, name, inner)
+            if seed is not None:
+                carry_seeds(pools, [seed], costs)
+                yield seed
 
 
-def _inner_axis(variable: Variable, value: MNValue) -> int:
+def add_everywhere(pools: Pools, costs: Costs) -> Iterator[list[Seed]]:
+    """Add the candidates of one family after the other, for all regions together.
+
+    Yields the candidates of the regions that have one in the family.
+    """
+    for name in EVERYWHERE:
+        made = [
+            _seed(pools, number, name, _inner_axis(pools, number), everywhere=True)
+            for number in _regions(pools)
+        ]
+        seeds = [seed for seed in made if seed is not None]
+        if carry_seeds(pools, seeds, costs):
+            yield seeds
+
+
+def _regions(pools: Pools) -> list[int]:
+    """Return the numbers of the regions that may choose, the one with most elements first."""
+    sizes = {
+        number: sum(prod(pools.graph.values[name].shape) for name in one.values)
+        for number, one in enumerate(pools.variables)
+        if one.region is not None and not one.fixed and one.values
+    }
+    return sorted(sizes, key=lambda number: -sizes[number])
+
+
+def _largest(pools: Pools, number: int) -> MNValue:
+    values = (pools.graph.values[name] for name in pools.variables[number].values)
+    return max(values, key=lambda value: prod(value.shape))
+
+
+def _seed(
+    pools: Pools, number: int, name: str, inner: int, *, everywhere: bool = False
+) -> Seed | None:
+    """Add the candidate of a family to a region; None if it has none, or had it before.
+
+    One for all regions ``everywhere`` may have been there before.
+    """
+    variable, value = pools.variables[number], _largest(pools, number)
+    layout = family_layout(
+        value, FAMILIES[name], pools.target, packed=everywhere, spread=everywhere, inner=inner
+    )
+    add = pools.seeded if everywhere else pools.region_candidate
+    found = layout and add(variable, (value, layout, None))
+    return Seed(name, number, found) if found and variable.add(found, MOST) else None
+
+
+def _inner_axis(pools: Pools, number: int) -> int:
     """Return the axis that most candidates put on words: columns of products, or channels."""
+    variable, value = pools.variables[number], _largest(pools, number)
     found = Counter(
         axis
         for candidate in variable.pool
@@ -125,6 +153,7 @@ def family_layout(
     target: Target,
     *,
     packed: bool = False,
+    spread: bool = False,
     inner: int | None = None,
 ) -> Layout | None:
     """Return the layout of a value in a family.
@@ -135,6 +164,7 @@ def family_layout(
 
     With ``packed`` the last axis is laid out as products lay out their columns: singles that become
     one long word of halves stay in their PE, and an odd number of addresses lies above the units.
+    With ``spread`` the last axis takes the units that the others have no elements for.
     """
     shape = value.shape
     last = len(shape) - 1 if inner is None else inner
@@ -157,7 +187,7 @@ def family_layout(
                 below.append((level, digit.stride, digit.size))
                 rest[last] = -(-rest[last] // digit.size)
     for level in family.levels:
-        takers = [last] if level in family.inner else order
+        takers = [last] if level in family.inner else [*order, last] if spread else order
         for digit in reversed(primes(ranges[level])):
             for axis in takers:
                 long = rest[axis] > target.cycles * digit.size

@@ -9,6 +9,7 @@ candidates that are cheapest together with the layout that reached it, and propa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ...graph.layout import Layout
 from .costs import TOO_LARGE, Costs
@@ -17,6 +18,25 @@ from .pools import POOL, Candidate, Pools, Variable
 #: How many answers to one layout a variable keeps, how many layouts it passes on, and how many
 #: candidates it may have in the end.
 ANSWERS, PASSED_ON, MOST = 2, 4, 8 * POOL
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The candidate of the family ``name`` for variable ``number``, a region."""
+
+    name: str
+    number: int
+    candidate: Candidate
+
+
+def carry_seeds(pools: Pools, seeds: Sequence[Seed], costs: Costs) -> bool:
+    """Carry the candidates of seeds, if there are any; whether there are."""
+    carried: list[list[Candidate]] = [[] for _ in pools.variables]
+    for seed in seeds:
+        carried[seed.number].append(seed.candidate)
+    if seeds:
+        carry(pools, carried, costs)
+    return bool(seeds)
 
 
 def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:

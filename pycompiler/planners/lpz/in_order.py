@@ -16,9 +16,8 @@ from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...layers.default_layout import built
 from ...machine import Target
 from .costs import Costs
-from .families import Seed
-from .growth import MOST, carry
-from .pools import Candidate, Pools
+from .growth import MOST, Seed, carry_seeds
+from .pools import Pools
 
 #: The name of what comes of it, beside those of families.
 NAME = "in_order"
@@ -62,17 +61,11 @@ def _added(pools: Pools, found: _Found, costs: Costs) -> list[Seed]:
     """Add a candidate to each region, and carry them; return those that could be added."""
     variables = pools.variables
     seeds: list[Seed] = []
-    carried: list[list[Candidate]] = [[] for _ in variables]
     for number, value, layout in found:
-        pool = variables[number].pool
-        seed = pools.region_candidate(variables[number], (value, layout, None)) or next(
-            (one for one in pool if one[value.name] == layout), None
-        )
+        seed = pools.seeded(variables[number], (value, layout, None))
         if seed is not None and variables[number].add(seed, MOST):
-            carried[number].append(seed)
             seeds.append(Seed(NAME, number, seed))
-    if seeds:
-        carry(pools, carried, costs)
+    carry_seeds(pools, seeds, costs)
     return seeds
 
 

@@ -215,6 +215,11 @@ class Pools:
         variable.known.add(digits)
         return {n: self.classes.lay_out(self.graph.values[n]) for n in variable.values}
 
+    def seeded(self, variable: Variable, seed: tuple[MNValue, Layout, None]) -> Candidate | None:
+        """Return the candidate of a region, new or known, in which a value has a layout."""
+        known = (one for one in variable.pool if one[seed[0].name] == seed[1])
+        return self.region_candidate(variable, seed) or next(known, None)
+
     def _anchored(self, variable: Variable, hints: Mapping[str, Layout]) -> None:
         if len(variable.pool) < POOL:
             for candidate in self.anchored_candidates(variable, hints):

@@ -34,7 +34,7 @@ def test_plans_change_as_the_timing_says() -> None:
     """What DRAM gives fast is loaded again; MVs that begin late are fewer, and larger."""
     found: dict[str, tuple[int, int]] = {}
     for machine in ("mncore2", FAST_DRAM, SLOW_MOVES):
-        text = compiled(NETWORKS["residual_perceptron"](), machine, float_dtype="mixed")[0].vsm
+        text = compiled(NETWORKS["bottleneck"](), machine, float_dtype="mixed")[0].vsm
         report = emu2.assemble(text, emu2.Spec.load(machine)).report()
         moves = sum(line.startswith("mv") for line in text.split("\n"))
         found[machine] = report["dram_words"]["read"], moves

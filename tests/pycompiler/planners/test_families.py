@@ -82,6 +82,21 @@ def test_packed_singles_that_become_a_long_word_of_halves_stay_in_their_pe() -> 
     assert agrees(found, parse_layout(text), value.shape, value.dtype, target)
 
 
+def test_units_that_others_have_no_elements_for_go_to_the_last_axis() -> None:
+    """So a small picture leaves no MAB without channels; without it these units hold copies."""
+    value, target = _value((8, 2048, 7, 7), MNDtype.FLOAT), load_target("mncore2")
+    copies = []
+    for spread in (False, True):
+        found = family_layout(value, FAMILIES["rows"], target, packed=True, spread=spread, inner=1)
+        assert found is not None
+        found.check(value.shape, value.dtype, layout_ranges(target), target.words("dram"))
+        ranges = {**layout_ranges(target), Level.W: value.dtype.words_per_long}
+        copies.append(prod(entry.size for entry in found.copies(ranges)))
+        assert _axes_of(found, Level.L2B) == {0}
+    above = target.level_range["L1B"] * target.level_range["MAB"]
+    assert copies == [above, 1]
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(INNER))
 @settings(max_examples=tried(60), deadline=None)
 def test_the_outermost_axis_takes_the_l2bs(seed: int, inner: tuple[Level, ...]) -> None:

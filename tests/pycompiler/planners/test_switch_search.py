@@ -121,9 +121,10 @@ def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: st
         whole = moves(change, level, target)
         assert rows_of(whole) == rows_of(reference.moves(change, level, target))
         part = reference.pattern(change, level, target)
-        counted = pass_costs.move_steps(whole, level, target, change.dtype)
-        if level is not Level.L1B or pass_costs.facts(change.dtype, target).block == 1:
-            assert pass_costs.move_steps(part, level, target, change.dtype) == counted
+        facts, number = pass_costs.facts(change.dtype, target), pass_costs.NUMBER[level]
+        counted = _core.count_move_steps(whole.rows, whole.times, facts, number)
+        if level is not Level.L1B or facts.block == 1:
+            assert _core.count_move_steps(part.rows, part.times, facts, number) == counted
         if level is Level.PE:
             count = target.counts["pe"]
             assert (
