@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections import defaultdict
 from dataclasses import dataclass
 
 import emu2
@@ -79,9 +78,9 @@ class Board:
         #: Runs look for undefined values, and the findings are kept here; None: they do not.
         self.findings: list[NodeFinding] | None = None
         self._machine: emu2.Machine | None = None
-        self._free = 0
-        #: Freed allocations: their first long words, by size. The garbage collector adds to it.
-        self._returned: dict[int, list[int]] = defaultdict(list)
+        #: What is free, as (first long word, end), and what the garbage collector gave back since.
+        self._holes = [(0, target.words("dram"))]
+        self._returned: list[tuple[int, int]] = []
         self._closed = False
 
     @property
@@ -101,16 +100,21 @@ class Board:
     def allocate(self, words: int) -> DramBlock:
         """Allocate ``words`` long words in the DRAM of every group. P0302."""
         unit = self.target.mv_unit
-        size = -(-words // unit) * unit
-        capacity = self.target.words("dram")
+        size, capacity = -(-words // unit) * unit, self.target.words("dram")
         with self.lock:
-            if self._returned[size]:
-                start = self._returned[size].pop()
-            else:
-                start = self._free
-                if start + size > capacity:
-                    raise error("P0302", words=start + size, memory="dram", capacity=capacity)
-                self._free = start + size
+            freed = [self._returned.pop() for _ in range(len(self._returned))]
+            spans, self._holes = sorted(self._holes + freed), []
+            for start, end in spans:
+                joined = bool(self._holes) and self._holes[-1][1] == start
+                self._holes.append((self._holes.pop()[0] if joined else start, end))
+            fits = [(end - start, start) for start, end in self._holes if end - start >= size]
+            # The smallest hole that is large enough.
+            room, start = min(fits, default=(-1, 0))
+            if room < 0:
+                used = capacity - sum(end - start for start, end in self._holes)
+                raise error("P0302", words=used + size, memory="dram", capacity=capacity)
+            self._holes.remove((start, start + room))
+            self._holes.append((start + size, start + room))
         block = DramBlock(start, size)
-        weakref.finalize(block, self._returned[size].append, start)
+        weakref.finalize(block, self._returned.append, (start, start + size))
         return block
