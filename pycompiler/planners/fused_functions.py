@@ -19,6 +19,8 @@ from ..pfvm.session import Array
 
 #: Operators that end a chain, and the operators before them, the last first.
 _CHAINS = {"Reciprocal": ("Sqrt",), "Cast": ("Mul", "Cast")}
+#: Both singles of a number in these bounds are far from the ends of their range.
+_LEAST, _MOST = 2.0**-64, 2.0**64
 
 
 def fuse_functions(graph: MNGraph, exact: Collection[str], data: Mapping[str, Array]) -> MNGraph:
@@ -42,9 +44,8 @@ def fuse_functions(graph: MNGraph, exact: Collection[str], data: Mapping[str, Ar
             if (before.side, before.segment) != (Side.DEVICE, node.segment):
                 break
             chain.append(before)
-        if len(chain) == 1 or len(chain) <= len(_CHAINS[node.op]):
-            continue
-        one = _fused(chain, graph, data)
+        whole = node.op in _CHAINS and len(chain) > len(_CHAINS[node.op])
+        one = _fused(chain, graph, data) if whole else None
         if one is not None:
             fused[node.name] = one
             gone |= {before.outputs[0] for before in chain[1:]}
@@ -67,7 +68,7 @@ def _fused(chain: list[MNNode], graph: MNGraph, data: Mapping[str, Array]) -> MN
         return replace(last, op=RSQRT, inputs=first.inputs)
     product = chain[1]
     number = data.get(product.inputs[1])
-    if number is None or number.size != 1 or graph.values[product.outputs[0]].type.elem != "double":
+    factor = float(number.item()) if number is not None and number.size == 1 else 0.0
+    if graph.values[product.outputs[0]].type.elem != "double" or not _LEAST < abs(factor) < _MOST:
         return None
-    facts = ((FACTOR, float(number.item())),)
-    return replace(last, op=SHARE, inputs=first.inputs, attributes=facts)
+    return replace(last, op=SHARE, inputs=first.inputs, attributes=((FACTOR, factor),))

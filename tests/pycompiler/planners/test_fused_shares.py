@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import numpy as np
+import onnx
 import pytest
 from compiling import compiled, model_of, run
+from net import Net
 
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.layers.functions.arithmetic import SHARE
@@ -63,6 +66,23 @@ def test_a_part_of_a_sum_is_rounded_once(seed: int) -> None:
         ulp = Fraction(float(np.spacing(np.abs(np.float32(got)))))
         assert abs(Fraction(float(got)) - exact) <= ulp / 2 * (1 + Fraction(1, 2**20)), hint
     assert np.array_equal(found[200:], equal), hint
+
+
+@pytest.mark.parametrize(("factor", "one"), [(1e40, False), (1e-50, False), (-1 / 3, True)])
+def test_numbers_that_two_singles_do_not_hold(factor: float, one: bool) -> None:
+    """A product with a double beyond the range of singles stays one of doubles."""
+    net = Net(random.Random(1), 2, 8)
+    wide = net.put("Cast", "x", to=onnx.TensorProto.DOUBLE)
+    product = net.put("Mul", wide, net.array(np.asarray(factor), np.float64))
+    model = net.model([net.put("Cast", product, to=onnx.TensorProto.FLOAT)])
+    result, _ = compiled(model)
+    assert (SHARE in [node.op for node in result.graph.nodes]) == one
+    x = np.float32([[3.0, -1.0, 2.0**-30, 2.0**60, 1e20, 1e-20, 1e-37, 0.0]] * 2)
+    found = run(result, {"x": x})[model.graph.output[0].name]
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = (x.astype(np.float64) * factor).astype(np.float32)
+    wanted[np.abs(wanted) < 2.0**-126] = 0
+    assert np.array_equal(found, wanted)
 
 
 def test_infinities_and_zeros() -> None:
