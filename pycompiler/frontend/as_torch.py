@@ -61,7 +61,7 @@ def _checked(op: Any, made_of: Callable[..., Any], leave: bool) -> Callable[...,
         except PycompilerError as problem:  # it has no form for these operands
             problem.place = problem.place or _current_place()
             return _instead(op, args, kwargs, leave, problem)
-        if found is NotImplemented:
+        if found is NotImplemented or found is None:
             return found
         try:
             wanted = torchs_own(op, args, kwargs)

@@ -20,6 +20,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from ..pfvm.torch_calls import CALL, DOMAIN
 from .torch_dtypes import TORCH_DTYPES, dtype_name
 
+#: Operators whose results depend on the memory of their operands: the host gets them in order.
+_BY_STRIDES = ("as_strided", "._linalg_det.", "._linalg_slogdet.")
+
 _allowed: ContextVar[bool] = ContextVar("host_calls", default=True)
 
 
@@ -61,8 +64,9 @@ def host_call(op: Any) -> Callable[..., Any]:
 
     def made_of(*args: Any, **kwargs: Any) -> Any:
         operands: list[torch.Tensor] = []
-        if "as_strided" in str(op) and not all(map(_in_order, tree_leaves((args, kwargs)))):
-            return NotImplemented  # the host has no memory of the view
+        strided = any(one in str(op) for one in _BY_STRIDES)
+        if strided and not all(map(_in_order, tree_leaves((args, kwargs)))):
+            return NotImplemented
 
         def encoded(value: Any) -> Any:
             if isinstance(value, torch.Tensor):

@@ -91,6 +91,8 @@ def lstsq(
     solution, residuals, rank, values = least_squares(A, B)
     if driver == "gels":
         rank = rank.new_zeros(0)
+    if driver in (None, "gelsy"):
+        residuals = residuals.new_zeros(0)
     if driver not in ("gelsd", "gelss"):
         values = values.new_zeros(0)
     return made((solution, residuals, rank, values))

@@ -172,8 +172,13 @@ def _inv_ex(a: torch.Tensor, *, check_errors: bool = False) -> Any:
     return _solved(found, lower, upper=True, unit=False), _info(a)
 
 
+def _for_the_way_back(a: torch.Tensor) -> torch.Tensor:
+    """Return the matrix that torch factors: the way back takes the factors of the transpose."""
+    return _t(a) if a.is_contiguous() else a
+
+
 def _det(a: torch.Tensor) -> Any:
-    found, pivots, _, sign = _factored("linalg.det", a)
+    found, pivots, _, sign = _factored("linalg.det", _for_the_way_back(a))
     result = sign
     for step in range(a.shape[-1]):
         result = result * found[..., step, step]
@@ -181,7 +186,7 @@ def _det(a: torch.Tensor) -> Any:
 
 
 def _slogdet(a: torch.Tensor) -> Any:
-    found, pivots, _, sign = _factored("linalg.slogdet", a)
+    found, pivots, _, sign = _factored("linalg.slogdet", _for_the_way_back(a))
     own = _diagonal(found)
     for step in range(a.shape[-1]):
         sign = sign * torch.sign(own[..., step])
@@ -301,20 +306,9 @@ def _tensorinv(a: torch.Tensor, ind: int = 2) -> torch.Tensor:
     return found.reshape(*a.shape[ind:], *a.shape[:ind])
 
 
-def _solve(a: torch.Tensor, b: torch.Tensor, *, left: bool = True) -> Any:
-    return _solve_ex(a, b, left=left)[0]
-
-
-def _cholesky(a: torch.Tensor, *, upper: bool = False) -> Any:
-    return _cholesky_ex(a, upper=upper)[0]
-
-
-def _only_det(a: torch.Tensor) -> Any:
-    return _det(a)[0]
-
-
-def _sign_and_log(a: torch.Tensor) -> Any:
-    return _slogdet(a)[:2]
+def _results(made_of: Callable[..., Any], chosen: int | slice) -> Callable[..., Any]:
+    """Return the form of an operator that has some of the results of another."""
+    return lambda *args, **named: made_of(*args, **named)[chosen]
 
 
 def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -335,10 +329,6 @@ def _logdet(a: torch.Tensor) -> torch.Tensor:
     return torch.log(_det(a)[0])
 
 
-def _lu_factor(a: torch.Tensor, *, pivot: bool = True) -> Any:
-    return _lu_factor_ex(a)[:2]
-
-
 def _ldl_factor(a: torch.Tensor, *, hermitian: bool = False) -> Any:
     return torch.linalg.ldl_factor_ex(a, hermitian=hermitian)[:2]
 
@@ -348,18 +338,18 @@ MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu.default: _lu,
     _ATEN.lu_unpack.default: _lu_unpack,
     _ATEN.linalg_lu_solve.default: _lu_solve,
-    _ATEN.linalg_lu_factor.default: _lu_factor,
+    _ATEN.linalg_lu_factor.default: _results(_lu_factor_ex, slice(2)),
     _ATEN.linalg_ldl_factor.default: _ldl_factor,
     _ATEN.logdet.default: _logdet,
     _ATEN.linalg_inv.default: _inv,
     _ATEN.linalg_tensorinv.default: _tensorinv,
     _ATEN.inverse.default: _inv,
-    _ATEN.linalg_solve.default: _solve,
-    _ATEN.linalg_cholesky.default: _cholesky,
-    _ATEN.linalg_det.default: _only_det,
-    _ATEN.det.default: _only_det,
-    _ATEN.linalg_slogdet.default: _sign_and_log,
-    _ATEN.slogdet.default: _sign_and_log,
+    _ATEN.linalg_solve.default: _results(_solve_ex, 0),
+    _ATEN.linalg_cholesky.default: _results(_cholesky_ex, 0),
+    _ATEN.linalg_det.default: _results(_det, 0),
+    _ATEN.det.default: _results(_det, 0),
+    _ATEN.linalg_slogdet.default: _results(_slogdet, slice(2)),
+    _ATEN.slogdet.default: _results(_slogdet, slice(2)),
     _ATEN._linalg_solve_ex.default: _solve_ex,
     _ATEN.linalg_inv_ex.default: _inv_ex,
     _ATEN._linalg_det.default: _det,

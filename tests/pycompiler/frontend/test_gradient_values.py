@@ -66,3 +66,48 @@ def test_weights_of_doubles(tmp_path: Path) -> None:
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
     for key, value in run(inputs).items():
         torch.testing.assert_close(found[key].cpu(), value, rtol=1e-12, atol=1e-12, msg=key)
+
+
+def test_ways_back_of_matrices(tmp_path: Path) -> None:
+    """torch's way back takes the factors of the transpose of a matrix that is in order."""
+    linalg = torch.linalg
+    ways: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "det": linalg.det,
+        "slogdet": lambda a: linalg.slogdet(a)[1],
+        "inv": linalg.inv,
+        "solve": lambda a: linalg.solve(a, a[..., :2].detach()),
+        "solve from the right": lambda a: linalg.solve(a, a[..., :2, :].detach(), left=False),
+        "cholesky": lambda a: linalg.cholesky(a @ a.mT),
+        "power": lambda a: linalg.matrix_power(a, -2),
+    }
+    matrices = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(3))
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        a = d["a"].detach().requires_grad_()
+        grads = {}
+        for turned in (False, True):
+            for name, way in ways.items():
+                made = way(a.mT if turned else a)
+                (grad,) = torch.autograd.grad(made.cos().sum(), a)
+                grads[f"{name}{', turned' if turned else ''}"] = grad
+        return grads
+
+    inputs = {"a": matrices + 3 * torch.eye(3)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert torch.allclose(found[key].cpu(), value, 1e-3, 1e-4), key
+
+
+def test_residuals_are_those_of_the_driver(tmp_path: Path) -> None:
+    """torch's default, gelsy, gives no residuals."""
+    draw = torch.Generator().manual_seed(5)
+    inputs = {"a": torch.randn(5, 3, generator=draw), "b": torch.randn(5, 2, generator=draw)}
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        drivers = (None, "gelsy", "gels")
+        return {str(n): torch.linalg.lstsq(d["a"], d["b"], driver=n)[1] for n in drivers}
+
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert found[key].shape == value.shape, key
+        assert torch.allclose(found[key].cpu(), value, 1e-3, 1e-4), key
