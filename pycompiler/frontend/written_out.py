@@ -54,23 +54,21 @@ def _ctc(
     )
 
 
+def _power(x: Any, exponent: Any, **named: Any) -> Any:
+    """Return a power; torch's trace takes that of a mask by a truth value for an integer."""
+    masks = isinstance(exponent, bool) and getattr(x, "dtype", None) == torch.bool
+    return x | (not exponent) if masks else torch.pow(x, exponent, **named)
+
+
+#: Functions that are methods of tensors too.
+_OF_BOTH = (bincount, masked_select, unique_consecutive, stft, cov, corrcoef)
 _WRITTEN: dict[Any, Callable[..., Any]] = {
     functional.ctc_loss: _ctc,
     torch.ctc_loss: _ctc,
-    torch.bincount: bincount,
-    torch.Tensor.bincount: bincount,
-    torch.masked_select: masked_select,
-    torch.Tensor.masked_select: masked_select,
-    torch.unique_consecutive: unique_consecutive,
-    torch.Tensor.unique_consecutive: unique_consecutive,
     torch.Tensor.random_: _random,
-    torch.stft: stft,
-    torch.Tensor.stft: stft,
-    torch.cov: cov,
-    torch.Tensor.cov: cov,
-    torch.corrcoef: corrcoef,
-    torch.Tensor.corrcoef: corrcoef,
     torch.linalg.lstsq: lstsq,
+    **dict.fromkeys((torch.pow, torch.Tensor.pow, torch.Tensor.__pow__), _power),
+    **{getattr(place, one.__name__): one for one in _OF_BOTH for place in (torch, torch.Tensor)},
     functional.batch_norm: batch_norm,
     functional.gaussian_nll_loss: gaussian_nll_loss,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -41,3 +43,9 @@ def constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     if attribute.name not in kinds:
         return None
     return numpy_helper.from_array(np.array(value, kinds[attribute.name]), node.output[0])
+
+
+def shown_sizes(dims: Iterable[onnx.TensorShapeProto.Dimension]) -> str:
+    """Return the sizes of a shape for a diagnostic, `?` for those without a name."""
+    sizes = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims)
+    return ", ".join(sizes)

@@ -17,10 +17,8 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield ``graph`` and the bodies of its control-flow nodes, at any depth."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            bodies = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
-            for body in bodies:
-                yield from graphs(body)
+        for body in bodies_of(node):
+            yield from graphs(body)
 
 
 def bodies_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:

@@ -24,14 +24,14 @@ _DROPS_WINDOWS = 22
 #: From this opset on, onnx's converter leaves nothing out.
 _COMPLETE = 11
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
-_STANDARD = ("", "ai.onnx")
+STANDARD = ("", "ai.onnx")
 #: Operators that onnx converts without an error although their meaning changes at this opset.
 _CONVERTED_WRONGLY = {"Hardmax": 13, "Scan": 9}
 
 
 def opset_of(model: onnx.ModelProto) -> int:
     """Return the version of the standard opset of ``model``, by its last import; 0 without one."""
-    versions = [int(opset.version) for opset in model.opset_import if opset.domain in _STANDARD]
+    versions = [int(opset.version) for opset in model.opset_import if opset.domain in STANDARD]
     return versions[-1] if versions else 0
 
 
@@ -123,7 +123,7 @@ def _rounds_up(node: onnx.NodeProto) -> bool:
 
 def understood(node: onnx.NodeProto, opset: int) -> bool:
     """Whether ``node`` at ``opset`` has the meaning that the passes and the layers assume."""
-    if node.domain not in _STANDARD or OLDEST <= opset <= NEWEST:
+    if node.domain not in STANDARD or OLDEST <= opset <= NEWEST:
         return True
     try:
         own = onnx.defs.get_schema(node.op_type, opset).since_version

@@ -14,7 +14,7 @@ import onnx.shape_inference
 from ..errors import PycompilerError, error, place_of
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
-from .declared import static_shape
+from .declared import shown_sizes, static_shape
 from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
 from .names import graphs, separate_body_outputs
@@ -138,10 +138,7 @@ def _static(info: onnx.ValueInfoProto) -> TensorType:
         raise uncomputed("value", info.name, elem, "numbers")
     if kind is None or not tensor.HasField("shape"):
         raise error("P0103", name=info.name, shape="unknown")
-    dims = list(tensor.shape.dim)
-    shown = ", ".join(
-        str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims
-    )
+    dims = tensor.shape.dim
     if not all(d.HasField("dim_value") for d in dims):
-        raise error("P0103", name=info.name, shape=f"({shown})")
+        raise error("P0103", name=info.name, shape=f"({shown_sizes(dims)})")
     return TensorType(onnx_name(tensor.elem_type), tuple(d.dim_value for d in dims))

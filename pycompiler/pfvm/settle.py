@@ -7,25 +7,29 @@ wins, as in onnxruntime. Where nothing follows, the hints count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 
+import numpy as np
 import onnx
 import onnx.checker
 import onnx.shape_inference
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
-from .declared import constants
+from .declared import constants, shown_sizes
 from .known_shapes import known_types, with_known_shapes
 from .names import all_names, fresh, graphs
-from .opsets import converted, opset_of, with_some_type
+from .opsets import STANDARD, converted, opset_of, with_some_type
 from .prepare import refusal, with_axes
 from .session import results_of
 from .sizes import Sizes
 from .well_formed import check_model
 
-_STANDARD = ("", "ai.onnx")
-#: The opset from which the slope of a PRelu is broadcast like every operand.
-_BROADCASTS = 7
+#: Operators with another form before an opset: the slope of a PRelu was not broadcast like every
+#: operand, and the mask of a Dropout was left open: onnxruntime gives zeros.
+_OLD = {"PRelu": 7, "Dropout": 12}
+#: An operator that runtimes took before the standard had it, and one of the same shapes, facts.
+_EARLY, _LIKE, _FIRST = "ThresholdedRelu", "LeakyRelu", 10
 #: The most operators of other domains, one behind the other, whose types are looked for.
 _ROUNDS = 64
 
@@ -38,13 +42,13 @@ def settled(model: onnx.ModelProto, sizes: Sizes) -> tuple[onnx.ModelProto, list
     P0108, P0112, P0120, P0139, P0704.
     """
     check_model(model)
-    made = sizes.applied(model)
+    made = _with_early(sizes.applied(model))
     _import_once(made)
     try:
         untyped = with_some_type(made)
         onnx.checker.check_model(made)
         hints = _without_hints(made, untyped)
-        _place_slopes(made)
+        _write_old_forms(made)
         _find_types(made)
         known = _inferred(made)
         if _with_hints(made, hints, known):
@@ -76,22 +80,16 @@ def _without_hints(model: onnx.ModelProto, untyped: set[str]) -> _Types:
         if part is model.graph:
             for info in part.value_info:
                 if info.type.HasField("tensor_type"):
-                    hints[info.name] = _copy(info.type)
+                    hints[info.name] = deepcopy(info.type)
         del part.value_info[:]
         part.value_info.extend(kept)
     for info in model.graph.output:
         if info.name in untyped:
             info.ClearField("type")
         elif info.type.HasField("tensor_type"):
-            hints[info.name] = _copy(info.type)
+            hints[info.name] = deepcopy(info.type)
             info.type.tensor_type.ClearField("shape")
     return hints
-
-
-def _copy(type: onnx.TypeProto) -> onnx.TypeProto:
-    made = onnx.TypeProto()
-    made.CopyFrom(type)
-    return made
 
 
 def _inferred(model: onnx.ModelProto) -> _Types:
@@ -127,7 +125,7 @@ def _merged(known: onnx.TypeProto | None, hint: onnx.TypeProto) -> onnx.TypeProt
         return None
     if known is None or not known.HasField("tensor_type"):
         return hint if known is None else None
-    made = _copy(known)
+    made = deepcopy(known)
     shape, given = made.tensor_type.shape, hint.tensor_type.shape
     if not known.tensor_type.HasField("shape"):
         shape.CopyFrom(given)
@@ -155,30 +153,45 @@ def _false_hints(hints: _Types, known: _Types) -> Iterator[str]:
             for a, b in pairs
         )
         if found.tensor_type.HasField("shape") and (differs or len(own) != len(given)):
-            yield f"`{name}` is declared as {_shape(given)}, but is {_shape(own)}"
+            yield f"`{name}` is declared as ({shown_sizes(given)}), but is ({shown_sizes(own)})"
 
 
-def _shape(dims: list[onnx.TensorShapeProto.Dimension]) -> str:
-    sizes = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims)
-    return f"({', '.join(sizes)})"
+def _with_early(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model with operators older than their first opset at an opset that has them."""
+    found = [node for node in model.graph.node if node.op_type == _EARLY]
+    early = {node.output[0]: node for node in found if opset_of(model) < _FIRST}
+    for node in early.values():
+        node.op_type = _LIKE
+    made = converted(model) if early else model
+    for node in made.graph.node:
+        node.op_type = _EARLY if node.output[0] in early else node.op_type
+    return made
 
 
-def _place_slopes(model: onnx.ModelProto) -> None:
-    """Give the slopes of old PRelus, which lie along the channels, the axes of the pixels."""
-    nodes = [node for node in model.graph.node if node.op_type == "PRelu"]
-    if opset_of(model) >= _BROADCASTS or not nodes:
+def _write_old_forms(model: onnx.ModelProto) -> None:
+    """Give slopes, which lie along the channels, the axes of pixels; masks become constants."""
+    opset = opset_of(model)
+    nodes = [node for node in model.graph.node if opset < _OLD.get(node.op_type, 0)]
+    if not nodes:
         return
-    inferred = onnx.shape_inference.infer_shapes(model)
-    types, taken = known_types(inferred.graph), all_names(model.graph)
+    types = known_types(onnx.shape_inference.infer_shapes(model).graph)
+    taken = all_names(model.graph)
+    kinds = {info.name: info.type.tensor_type.elem_type for info in model.graph.output}
     for node in nodes:
-        shape, slope = (types.get(name, (0, ()))[1] for name in node.input)
-        if len(slope) == 1 and slope[0] > 1 and len(shape) > 2:
+        at = list(model.graph.node).index(node)
+        elem, shape = types.get(node.input[0], (0, ()))
+        slope = types.get(node.input[-1], (0, ()))[1]
+        if node.op_type == "Dropout" and elem and any(node.output[1:]):
+            kind = helper.tensor_dtype_to_np_dtype(kinds.get(node.output[1]) or elem)
+            zeros = numpy_helper.from_array(np.zeros(shape, kind))
+            made = helper.make_node("Constant", [], [node.output.pop()], value=zeros)
+            model.graph.node.insert(at, made)
+        elif node.op_type == "PRelu" and len(slope) == 1 and slope[0] > 1 and len(shape) > 2:
             name = fresh(f"{node.output[0]}.slope", taken)
-            taken.add(name)
             axes = list(range(1, len(shape) - 1))
             made = helper.make_node("Unsqueeze", [node.input[1]], [name], axes=axes)
             node.input[1] = name
-            model.graph.node.insert(list(model.graph.node).index(node), made)
+            model.graph.node.insert(at, made)
 
 
 def _find_types(model: onnx.ModelProto) -> None:
@@ -188,7 +201,7 @@ def _find_types(model: onnx.ModelProto) -> None:
     P0613.
     """
     own = {function.domain for function in model.functions}
-    nodes = [node for node in model.graph.node if node.domain not in {*_STANDARD, *own}]
+    nodes = [node for node in model.graph.node if node.domain not in {*STANDARD, *own}]
     known = constants(model.graph)
     for _ in range(_ROUNDS):
         if not nodes:

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from ..errors import PycompilerError, error
+from .declared import shown_sizes
 from .names import graphs
 from .registered import registered
 
@@ -85,9 +86,9 @@ class Sizes:
                 free = ", ".join(one for one in names if one not in held)
                 raise self._wrong("shapes", name, self.shapes[name], f"for an input: {free}")
         chosen = [info for info in graph.input if info.name not in held - set(self.shapes)]
+        # Before version 4 of the format, every initializer had to be an input.
+        model.ir_version = max(model.ir_version, 4)
         if len(chosen) < len(graph.input):
-            # Before version 4 of the format, every initializer had to be an input.
-            model.ir_version = max(model.ir_version, 4)
             del graph.input[:]
             graph.input.extend(chosen)
         kept = [t for t in graph.initializer if t.name not in self.shapes]
@@ -193,7 +194,7 @@ def _is_open(info: onnx.ValueInfoProto) -> bool:
 def _shown(info: onnx.ValueInfoProto) -> str:
     if not info.type.tensor_type.HasField("shape"):
         return "of any shape"
-    return ", ".join(str(d.dim_param or "?") if n is None else str(n) for d, n in _dims(info))
+    return shown_sizes(info.type.tensor_type.shape.dim)
 
 
 def _example(axis: int, rank: int) -> int:

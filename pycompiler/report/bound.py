@@ -25,7 +25,6 @@ from .report import Report
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
 #: The value of the MV by which the rate of DRAM is measured.
-_MEASURED = "x"
 #: The element type whose products have the precision of doubles.
 _WIDE = "double"
 

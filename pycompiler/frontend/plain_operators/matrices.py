@@ -297,12 +297,8 @@ def _matrix_exp(a: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def _inv(a: torch.Tensor) -> Any:
-    return _inv_ex(a)[0]
-
-
 def _tensorinv(a: torch.Tensor, ind: int = 2) -> torch.Tensor:
-    found: torch.Tensor = _inv(a.reshape(prod(a.shape[:ind]), -1))
+    found: torch.Tensor = _inv_ex(a.reshape(prod(a.shape[:ind]), -1))[0]
     return found.reshape(*a.shape[ind:], *a.shape[:ind])
 
 
@@ -329,21 +325,17 @@ def _logdet(a: torch.Tensor) -> torch.Tensor:
     return torch.log(_det(a)[0])
 
 
-def _ldl_factor(a: torch.Tensor, *, hermitian: bool = False) -> Any:
-    return torch.linalg.ldl_factor_ex(a, hermitian=hermitian)[:2]
-
-
 MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
     _ATEN.linalg_lu.default: _lu,
     _ATEN.lu_unpack.default: _lu_unpack,
     _ATEN.linalg_lu_solve.default: _lu_solve,
     _ATEN.linalg_lu_factor.default: _results(_lu_factor_ex, slice(2)),
-    _ATEN.linalg_ldl_factor.default: _ldl_factor,
+    _ATEN.linalg_ldl_factor.default: _results(torch.linalg.ldl_factor_ex, slice(2)),
     _ATEN.logdet.default: _logdet,
-    _ATEN.linalg_inv.default: _inv,
+    _ATEN.linalg_inv.default: _results(_inv_ex, 0),
     _ATEN.linalg_tensorinv.default: _tensorinv,
-    _ATEN.inverse.default: _inv,
+    _ATEN.inverse.default: _results(_inv_ex, 0),
     _ATEN.linalg_solve.default: _results(_solve_ex, 0),
     _ATEN.linalg_cholesky.default: _results(_cholesky_ex, 0),
     _ATEN.linalg_det.default: _results(_det, 0),

@@ -22,9 +22,6 @@ from ...pfvm.names import fresh
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
 
-#: The number of the slice along each class.
-_Index = dict[Axis, int]
-
 
 def cut_into_slices(found: TimeSlices) -> MNGraph:
     """Return the graph in which every slice has nodes and values of its own."""

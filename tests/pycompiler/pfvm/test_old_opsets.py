@@ -157,7 +157,8 @@ def clip(d: Drawn) -> None:
 def dropout(d: Drawn) -> None:
     opset, x = d.version(6, 7, 10, 12, 13), d.x(["f4", "f8", "f2"], d.sizes())
     if opset < 12:
-        d.node("Dropout", [x], ratio=0.3, **({"is_test": 1} if opset < 7 else {}))
+        results = d.draw.choice([1, 2])
+        d.node("Dropout", [x], results, ratio=0.3, **({"is_test": 1} if opset < 7 else {}))
     else:
         d.node("Dropout", [x, *([d.held(0.3, "f4")] if d.likely() else [])])
 
@@ -303,12 +304,18 @@ def reshape(d: Drawn) -> None:
         d.node("Reshape", [x, d.held(goal)])
 
 
+def thresholded(d: Drawn) -> None:
+    """onnxruntime takes this operator before the standard had it."""
+    d.version(1, 6, 7, 9, 10)
+    d.node("ThresholdedRelu", [d.x(SINGLE, d.sizes())], **({"alpha": 0.5} if d.likely() else {}))
+
+
 CASES: dict[str, Callable[[Drawn], None]] = {
     **{"Squeeze": squeeze, "Unsqueeze": unsqueeze, "Reduce": reduction, "Slice": slices},
     **{"Pad": pad, "Clip": clip, "Dropout": dropout, "BatchNormalization": normalization},
     **{"Upsample": upsample, "Resize": resize, "Add": broadcast, "Gemm": product},
     **{"Softmax": softmax, "Split": split, "TopK": largest, "Pool": pool, "Conv": convolution},
-    **{"Reshape": reshape},
+    **{"Reshape": reshape, "ThresholdedRelu": thresholded},
 }
 
 

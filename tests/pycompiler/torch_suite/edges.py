@@ -183,6 +183,10 @@ def _types() -> Iterator[Call]:
     powers = (torch.tensor([0.5, 1.5, 3.0]), torch.tensor([2, 3, 0]))
     for base, power in itertools.product((torch.tensor([2, 3, 4]), _numbers(3).abs()), powers):
         yield Call(f"{base.dtype} ** {power.dtype}", torch.pow, (base, power))
+    mask = torch.tensor([True, False])
+    for power in (True, False, 2, 0.5):
+        yield Call(f"mask ** {power!r}", lambda x, n=power: x**n, (mask,))
+        yield Call(f"pow of mask by {power!r}", lambda x, n=power: torch.pow(x, n), (mask,))
     yield Call("int ** 0.5", lambda x: x**0.5, (torch.tensor([2, 3]),))
     yield Call("angle of integers", torch.angle, (torch.tensor([-3, 2, 0]),))
     yield Call("angle", torch.angle, (torch.tensor([-3.0, 2.0, _NAN]),))
