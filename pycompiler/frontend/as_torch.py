@@ -82,7 +82,7 @@ def _checked(op: Any, made_of: Callable[..., Any], leave: bool) -> Callable[...,
 
 def _mended(made: Any, like: Any, *, strides: bool) -> Any:
     """Return ``made`` with the dtype of ``like``; with ``strides``, also with its order of axes."""
-    if not _both(made, like):
+    if not (isinstance(made, torch.Tensor) and isinstance(like, torch.Tensor)):
         return made
     found = made if made.dtype == like.dtype else made.to(like.dtype)
     steps = like.stride()
@@ -96,10 +96,6 @@ def _mended(made: Any, like: Any, *, strides: bool) -> Any:
 
 def _leaves(value: Any) -> list[Any]:
     return tree_leaves(value, is_leaf=lambda one: one is None)
-
-
-def _both(made: Any, like: Any) -> bool:
-    return isinstance(made, torch.Tensor) and isinstance(like, torch.Tensor)
 
 
 def _instead(op: Any, args: Any, kwargs: Any, leave: bool, problem: PycompilerError) -> Any:
@@ -144,7 +140,8 @@ def differing(converted: torch.onnx.ONNXProgram) -> dict[Any, PycompilerError]:
             if name not in wanted:
                 continue
             dtype, shape, source = wanted[name]
-            types[name] = like = _type_of(dtype, shape)
+            elem = onnx_elem_type(_ELEMS[dtype])
+            types[name] = onnx.helper.make_tensor_type_proto(elem, shape)
             if made is None or not made.tensor_type.elem_type:
                 continue
             own = TORCH_DTYPES.get(onnx_name(made.tensor_type.elem_type))
@@ -153,7 +150,7 @@ def differing(converted: torch.onnx.ONNXProgram) -> dict[Any, PycompilerError]:
             if same and (own is None or own == dtype):
                 continue
             if same and own is not None and mendable(own, dtype):
-                _cast(graph, node, value, like.tensor_type.elem_type)
+                _cast(graph, node, value, elem)
                 continue
             has = f"{dtype_name(own or dtype)} {shape if sizes is None else sizes}"
             wants = f"{dtype_name(dtype)} {shape}"
@@ -201,10 +198,6 @@ def _wanted(
 
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
-
-
-def _type_of(dtype: torch.dtype, shape: tuple[int, ...]) -> onnx.TypeProto:
-    return onnx.helper.make_tensor_type_proto(onnx_elem_type(_ELEMS[dtype]), shape)
 
 
 def _declared(value: ir.Value) -> onnx.TypeProto | None:

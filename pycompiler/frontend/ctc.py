@@ -21,16 +21,18 @@ def ctc_loss(
     targets: torch.Tensor,
     input_lengths: Lengths,
     target_lengths: Lengths,
-    blank: int,
-    reduction: str,
-    zero_infinity: bool,
+    blank: int = 0,
+    reduction: str | int = "mean",
+    zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """Return ``torch.nn.functional.ctc_loss`` of the same arguments.
+    """Return ``torch.nn.functional.ctc_loss`` of the same arguments; ``torch.ctc_loss`` counts.
 
     ``log_probs``: frames, batch, classes, or without batch; ``targets``: batch, labels, or the
     labels of all samples in a row. ValueError for arguments that torch refuses too.
     """
-    if reduction not in ("none", "mean", "sum"):
+    known = ("none", "mean", "sum")
+    reduction = known[reduction] if isinstance(reduction, int) else reduction
+    if reduction not in known:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if not 0 <= blank < log_probs.shape[-1]:
         raise ValueError(f"blank must be one of {log_probs.shape[-1]} classes, not {blank}")

@@ -25,8 +25,6 @@ from .plain_operators.replacements import not_expressible
 from .plain_operators.spectra import stft
 from .training_step import NeedsTrace, in_training_step
 
-_REDUCTIONS = ("none", "mean", "sum")  # torch counts them in this order
-
 
 def _random(x: torch.Tensor, *bounds: int, **named: Any) -> torch.Tensor:
     """Return ``x.random_``, whose argument `from` is no name for the tracer."""
@@ -38,22 +36,6 @@ def _random(x: torch.Tensor, *bounds: int, **named: Any) -> torch.Tensor:
     return x.copy_(torch.randint(low, high, x.shape))
 
 
-def _ctc(
-    log_probs: torch.Tensor,
-    targets: torch.Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str | int = "mean",
-    zero_infinity: bool = False,
-) -> torch.Tensor:
-    if isinstance(reduction, int):
-        reduction = _REDUCTIONS[reduction]
-    return ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
-    )
-
-
 def _power(x: Any, exponent: Any, **named: Any) -> Any:
     """Return a power; torch's trace takes that of a mask by a truth value for an integer."""
     masks = isinstance(exponent, bool) and getattr(x, "dtype", None) == torch.bool
@@ -63,8 +45,8 @@ def _power(x: Any, exponent: Any, **named: Any) -> Any:
 #: Functions that are methods of tensors too.
 _OF_BOTH = (bincount, masked_select, unique_consecutive, stft, cov, corrcoef)
 _WRITTEN: dict[Any, Callable[..., Any]] = {
-    functional.ctc_loss: _ctc,
-    torch.ctc_loss: _ctc,
+    functional.ctc_loss: ctc_loss,
+    torch.ctc_loss: ctc_loss,
     torch.Tensor.random_: _random,
     torch.linalg.lstsq: lstsq,
     **dict.fromkeys((torch.pow, torch.Tensor.pow, torch.Tensor.__pow__), _power),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_conv_transpose import ConvTranspose as _ConvTranspose
 from onnx.reference.ops.op_loop import Loop as _Loop
 
 from .reference_pools import AveragePool, LpPool, MaxPool
@@ -41,6 +42,33 @@ class Loop(_Loop):
         joined = zip(found[self.N : self.N + self.K], turns[-1], strict=True)
         shaped = (array.reshape(len(turns), *shape) for array, shape in joined)
         return (*found[: self.N], *shaped, *found[self.N + self.K :])
+
+
+class ConvTranspose(_ConvTranspose):
+    """A transposed convolution; onnx's own class mixes up groups, and pads no results."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, w: Any, b: Any = None, **facts: Any) -> Any:  # type: ignore[override]
+        axes, names = x.ndim - 2, ("pads", "output_padding", "output_shape", "auto_pad")
+        pads, more, wanted, mode = (facts.pop(name, None) for name in names)
+        own: Any = super()._run
+        count, facts["group"] = facts["group"], 1
+        pairs = zip(np.split(x, count, 1), np.split(w, count), strict=True)
+        found = np.concatenate([own(*pair, **facts)[0] for pair in pairs], 1)
+        for axis, step in enumerate(facts["strides"] or [1] * axes):
+            known = found.shape[axis + 2]
+            size = known + (more[axis] if more else 0)
+            before, after = (pads[axis], pads[axes + axis]) if pads else (0, 0)
+            if wanted or (mode or "").startswith("SAME"):
+                goal = wanted[axis] if wanted else min(size, x.shape[axis + 2] * step)
+                total = max(0, size - goal)
+                before = total // 2 if mode == "SAME_UPPER" else total - total // 2
+                after = size - goal - before
+            place = np.arange(before, size - after)
+            found = found.take(place.clip(0, known - 1), axis + 2)
+            np.moveaxis(found, axis + 2, -1)[..., (place < 0) | (place >= known)] = 0
+        return (found if b is None else found + b.reshape(-1, *[1] * axes),)
 
 
 class Erf(OpRun):
@@ -81,4 +109,4 @@ class Pow(OpRun):
         return (np.where((power < 0) & (np.abs(base) != 1), 0, found).astype(x.dtype),)
 
 
-REFERENCE: list[Any] = [AveragePool, Erf, LogSoftmax, Loop, LpPool, MaxPool, Pow]
+REFERENCE: list[Any] = [AveragePool, ConvTranspose, Erf, LogSoftmax, Loop, LpPool, MaxPool, Pow]

@@ -163,8 +163,7 @@ def _with_whole_pools(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     out = onnx.ModelProto()
     out.CopyFrom(model)
-    infos = (*model.graph.input, *model.graph.value_info)
-    shapes = {info.name: static_shape(info) for info in infos}
+    shapes = {i.name: static_shape(i) for i in (*model.graph.input, *model.graph.value_info)}
     for node in (node for part in graphs(out.graph) for node in part.node):
         shape = shapes.get(node.input[0]) if node.op_type == "GlobalMaxPool" else None
         if shape and len(shape) > 2:
@@ -185,19 +184,15 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
     parts = graphs(model.graph)
     infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
     kinds = {info.name: info.type.tensor_type.elem_type for info in infos}
-    doubles = {name for name, kind in kinds.items() if kind == onnx.TensorProto.DOUBLE}
     nodes = [node for part in graphs(model.graph) for node in part.node]
-    inverse = [
-        n
-        for n in nodes
-        if n.op_type == "DFT" and any(a.name == "inverse" and a.i for a in n.attribute)
-    ]
+    double, *longs = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32, onnx.TensorProto.INT64
+    transforms = [n for n in nodes if n.op_type == "DFT" and kinds.get(n.input[0]) == double]
+    inverse = any(a.name == "inverse" and a.i for n in transforms for a in n.attribute)
     unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
     facts = [{a.name: a.s for a in n.attribute} for n in nodes if n.op_type.endswith("Pool")]
     pools = any(b"SAME" in one.get("auto_pad", b"") and "dilations" in one for one in facts)
-    longs = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
     powers = any(n.op_type == "Pow" and kinds.get(n.output[0]) in longs for n in nodes)
-    return unpools or pools or powers or any(node.input[0] in doubles for node in inverse)
+    return unpools or pools or powers or inverse
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:

@@ -94,10 +94,6 @@ def _same_batch(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return a.expand(*front, *a.shape[-2:]), b.expand(*front, *b.shape[-2:])
 
 
-def _diagonal(a: torch.Tensor) -> torch.Tensor:
-    return a.diagonal(dim1=-2, dim2=-1)
-
-
 def _info(a: torch.Tensor) -> torch.Tensor:
     return torch.zeros(a.shape[:-2], dtype=torch.int32)
 
@@ -187,7 +183,7 @@ def _det(a: torch.Tensor) -> Any:
 
 def _slogdet(a: torch.Tensor) -> Any:
     found, pivots, _, sign = _factored("linalg.slogdet", _for_the_way_back(a))
-    own = _diagonal(found)
+    own = found.diagonal(dim1=-2, dim2=-1)
     for step in range(a.shape[-1]):
         sign = sign * torch.sign(own[..., step])
     return sign, own.abs().log().sum(-1), found, pivots

@@ -54,6 +54,7 @@ def test_weights_of_doubles(tmp_path: Path) -> None:
         "averaged, wider": lambda x: resize(x, (9, 3), mode="bicubic", antialias=True),
         "grid": lambda x: functional.grid_sample(x, grid, align_corners=False),
         "pool": lambda x: functional.adaptive_avg_pool2d(x, (3, 4)),
+        "groups": lambda x: functional.conv2d(x, x[0, :, None, :2, :3].detach(), None, 2, 1, 1, 2),
     }
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
