@@ -151,7 +151,7 @@ def partition(
     """
     sizes = Sizes(dims or {}, shapes or {})
     if isinstance(model, Path | str):
-        model = load_model(Path(model), sizes)
+        model, sizes = load_model(Path(model), sizes), Sizes()
     _check_arguments(model, support, patterns)
     if not isinstance(threshold, int | float) or not threshold >= 0:
         raise error("P0704", name="threshold", value=repr(threshold), legal="a number from 0 on")

@@ -39,7 +39,8 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         if whole is plain:
             break
         try:
-            found = _folded(settled_parameters(unrolled(prepare(whole))))
+            found = settled_parameters(unrolled(prepare(whole)))
+            found = prepare(fold_constants(found, static_types(found)))
             plain = prepare(decompose(found, static_types(found), target, keep=made))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
@@ -54,10 +55,6 @@ def _made(model: onnx.ModelProto, before: onnx.ModelProto) -> set[str]:
     """
     old = {name for node in before.graph.node for name in node.output}
     return {node.output[0] for node in model.graph.node} - old
-
-
-def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
-    return prepare(fold_constants(model, static_types(model)))
 
 
 def _check_room(model: onnx.ModelProto, target: Target) -> None:

@@ -306,3 +306,20 @@ def test_the_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
     done = CliRunner().invoke(commands, ["partition", "--support"])
     assert done.exit_code == 0
     assert "MatMul" in done.output
+
+
+@pytest.mark.parametrize("kind", ["a model", "a path", "a text"])
+def test_open_sizes_are_arguments(kind: str, tmp_path: Path) -> None:
+    """Also by numbers of numpy, and for the path of a file."""
+    model = model_of([("Add", ["x", "m"], "y")], {"x": (2, 3), "m": (1, 3)}, ["y"])
+    for info, name in zip(model.graph.input, ("batch", "rows"), strict=True):
+        info.type.tensor_type.shape.dim[0].dim_param = name
+    path = tmp_path / "open.onnx"
+    onnx.save(model, path)
+    asked = {"a model": model, "a path": path, "a text": str(path)}[kind]
+    with pytest.raises(PycompilerError, match=r"P0139.*dims=\{'batch': 1, 'rows': 1\}"):
+        pycompiler.partition(asked, "emu2:mini", simulate=False)
+    sizes = {"dims": {"batch": np.int64(2)}, "shapes": {"m": (1, np.int32(3))}}
+    found = pycompiler.partition(asked, "emu2:mini", simulate=False, **sizes)
+    shapes = [[d.dim_value for d in i.type.tensor_type.shape.dim] for i in found.model.graph.input]
+    assert shapes == [[2, 3], [1, 3]]
