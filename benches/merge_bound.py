@@ -51,7 +51,7 @@ def _jobs(
             for name in cost.ports:
                 found[name].append((start, cost.holds))
         else:
-            for op in one.ready.known.ops:
+            for op in one.ready.ops:
                 found[op.slot].append((start, target.cycles))
     return list(found.items())
 

@@ -1,6 +1,6 @@
 """Types of the compiled part of emu2; the docstrings are those of the objects themselves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, final
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from emu2.errors import Diagnostic, Finding
 
 __all__ = [
+    "Access",
     "ChoiceSearch",
     "Debugger",
     "Device",
@@ -18,10 +19,10 @@ __all__ = [
     "Kernel",
     "Machine",
     "MemoryFiles",
-    "Needs",
     "Op",
     "PlacingRules",
     "Program",
+    "Ready",
     "Report",
     "Spec",
     "Timeline",
@@ -33,6 +34,7 @@ __all__ = [
     "codes",
     "count_move_steps",
     "count_pass_steps",
+    "distance",
     "guess_switches",
     "level",
     "levels",
@@ -203,67 +205,87 @@ class PlacingRules:
         cls,
         hazards: Sequence[Any],
         shares: Sequence[tuple[Sequence[str], int]],
-        banks: Sequence[str],
+        banks: Mapping[str, str],
         above: Sequence[str],
+        shared: Sequence[str],
+        operands: Sequence[type],
+        issue: Callable[[str], tuple[str | None, Set[str], Set[str]]],
         *,
         cycles: int,
         unit: int,
         granule: int,
         l2bs: tuple[int, int],
+        long: int,
+        added: str,
+        entries: str,
     ) -> PlacingRules: ...
+    @property
+    def reach(self) -> int: ...
+
+@final
+class Access:
+    @property
+    def memory(self) -> str: ...
+    @property
+    def slot(self) -> str: ...
+    @property
+    def source(self) -> str | None: ...
+    @property
+    def unit(self) -> tuple[int | None, int | None]: ...
+    @property
+    def low(self) -> int: ...
+    @property
+    def high(self) -> int: ...
+    @property
+    def cycles(self) -> tuple[int, ...]: ...
+    @property
+    def anywhere(self) -> bool: ...
+    def touches(self, other: Access) -> bool: ...
 
 @final
 class Op:
     slot: str
-    takes: Sequence[str]
-    def __new__(
-        cls,
-        rules: PlacingRules,
-        slot: str,
-        reads: Sequence[tuple[object, ...]],
-        writes: Sequence[tuple[object, ...]],
-        *,
-        takes: Sequence[str],
-        precision: str | None,
-        inputs: Sequence[str],
-        excludes: Sequence[str],
-        flushes: bool,
-        source: str | None,
-        anywhere: tuple[Sequence[str], Sequence[str]],
-    ) -> Op: ...
-    def moved(self, rules: PlacingRules, by: Sequence[tuple[str, int]]) -> Op: ...
+    takes: tuple[str, ...]
+    def __new__(cls, rules: PlacingRules, instruction: Any, addresses: Mapping[str, int]) -> Op: ...
 
 @final
-class Needs:
-    ops: Sequence[Op]
+class Ready:
+    line: Any
+    addresses: Mapping[str, int]
+    ops: tuple[Op, ...]
     def __new__(
-        cls,
+        cls, rules: PlacingRules, line: Any, addresses: Mapping[str, int], ops: tuple[Op, ...]
+    ) -> Ready: ...
+    @staticmethod
+    def of_move(
         rules: PlacingRules,
-        ops: Sequence[Op],
-        reads: Sequence[Any],
-        writes: Sequence[Any],
-        transfer: tuple[Sequence[str], int, int] | None,
-    ) -> Needs: ...
+        line: Any,
+        addresses: Mapping[str, int],
+        slot: str,
+        transfer: tuple[Sequence[str], int, int],
+    ) -> Ready: ...
+    @property
+    def shared(self) -> bool: ...
+    @property
+    def reads(self) -> tuple[Access, ...]: ...
+    @property
+    def writes(self) -> tuple[Access, ...]: ...
+    def conflicts(self, later: Ready) -> bool: ...
+    def raised(self, line: Any, by: Sequence[Sequence[tuple[str, int]]]) -> Ready: ...
 
 def schedule_lines(
     rules: PlacingRules, steps: Sequence[Sequence[Op]]
 ) -> list[list[int]] | None: ...
+def distance(rules: PlacingRules, recent: Sequence[Ready | None], ready: Ready) -> int: ...
 
 @final
 class Timeline:
-    def __new__(
-        cls,
-        rules: PlacingRules,
-        mv: str,
-        shared: Sequence[str],
-        shifted: str,
-        unlimited: bool,
-    ) -> Timeline: ...
-    def place_lines(self, run: Sequence[Needs]) -> int: ...
-    def place_move(self, needs: Needs, owner: int) -> tuple[int, int]: ...
-    def start_of(self, needs: Needs, shift: int) -> int: ...
-    def soonest(self, needs: Needs) -> int: ...
-    def last_of(self, access: Any, more: int) -> int: ...
+    def __new__(cls, rules: PlacingRules, mv: str, shifted: str, unlimited: bool) -> Timeline: ...
+    def place_lines(self, run: Sequence[Ready]) -> int: ...
+    def place_move(self, ready: Ready, owner: int) -> tuple[int, int]: ...
+    def start_of(self, ready: Ready, shift: int) -> int: ...
+    def soonest(self, ready: Ready) -> int: ...
+    def last_of(self, access: Access, more: int) -> int: ...
 
 def assemble(
     text: str | bytes,

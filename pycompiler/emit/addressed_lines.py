@@ -1,8 +1,8 @@
-"""Lines of fragments at their addresses: packed, with their text and their accesses.
+"""Lines of fragments at their addresses: packed, with what they touch.
 
 Nodes that share a fragment often have the same addresses in LM too. Then they also share the packed
-lines, the text and the accesses. MV lines that name DRAM differ, because the values of different
-nodes have different addresses in DRAM.
+lines. MV lines that name DRAM differ, because the values of different nodes have different
+addresses in DRAM.
 """
 
 from __future__ import annotations
@@ -11,56 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from emu2._core import Needs, Op
+from emu2._core import Ready
 
 from ..code.lines import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
-from ..cost.moves import move_cost
 from ..machine import Target
-from .hazards import Accesses, accesses
 from .line_shift import Shift, shifted
-from .list_scheduler import once, schedule
-from .ports import op_of, rules_of
-from .text import Addresses, instruction_text
-
-#: Memories that MVs access.
-SHARED = frozenset({"dram", "pdm", "l2bm", "dar"})
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Ready:
-    """A line with its accesses and its text.
-
-    The text of an MV is empty here: it is made when the MV gets a tag. ``shared`` says whether the
-    line touches a memory that MVs use. ``needs`` is what decides about its step.
-    """
-
-    line: Line
-    touched: Accesses
-    text: str
-    shared: bool
-    needs: Needs | None = None
-
-    @property
-    def known(self) -> Needs:
-        """What decides about its step; lines that are joined have nothing to decide."""
-        assert self.needs is not None
-        return self.needs
-
-
-def needs_of(line: Line, touched: Accesses, ops: Sequence[Op], target: Target) -> Needs:
-    """Return what decides about the step of a line or an MV."""
-    rules = rules_of(target)
-    if isinstance(line, Move):
-        cost = move_cost(line, target)
-        held = cost.ports, cost.holds, cost.latency
-        return Needs(rules, (), touched.reads, touched.writes, held)
-    shared = touched if touches_shared(touched) else Accesses((), ())
-    return Needs(rules, ops, shared.reads, shared.writes, None)
-
-
-def touches_shared(touched: Accesses) -> bool:
-    """Whether a line touches a memory that MVs use."""
-    return any(a.memory in SHARED for a in (*touched.reads, *touched.writes))
+from .list_scheduler import schedule
+from .ports import rules_of
+from .ready import Addressed, ready_move
+from .text import Addresses
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +36,7 @@ class Shelf:
     def __init__(self, addresses: Addresses, target: Target):
         self._addresses, self._target = addresses, target
         # Keys are identities. The lines are kept so that no other object gets the same identity.
-        self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
+        self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None], bool]] = {}
         self._made: dict[tuple[int, bool, tuple[int | None, ...], Shift], Lines] = {}
 
     def of(self, fragment: Fragment, shift: Shift = ()) -> Lines:
@@ -88,9 +47,7 @@ class Shelf:
         names, lines = fragment.names, fragment.lines
         if not names:
             return self._ready(fragment, shift)
-        _, in_dram = self._in_dram.get(id(lines)) or self._moved(lines)
-        # The address of a value in DRAM stands only in MVs, or in literals.
-        free = in_dram - {one.value for line in lines for one in literals(line)}
+        _, free, own = self._in_dram.get(id(lines)) or self._moved(lines)
         places = tuple(self._addresses.get(n) for o, n in names.items() if o not in free)
         key = id(lines), fragment.packed, places, shift
         kept = self._made.get(key)
@@ -101,29 +58,39 @@ class Shelf:
                 plain = tuple(ready.line for ready in packed.lines)
                 fragment = replace(fragment, lines=plain, packed=True)
             kept = self._made[key] = self._ready(fragment, shift)
-        if not in_dram:
+        if not own:
             return kept
         return Lines([self._own(ready, names) for ready in kept.lines], kept.busy)
 
-    def _moved(self, lines: Sequence[Line]) -> tuple[Sequence[Line], frozenset[str | None]]:
+    def _moved(self, lines: Sequence[Line]) -> tuple[Sequence[Line], frozenset[str | None], bool]:
+        """Return the values of which no line but an MV has the address, and whether MVs have any.
+
+        The address of a value in DRAM stands only in MVs, or in literals.
+        """
         moves = (line for line in lines if isinstance(line, Move))
         operands = (operand for move in moves for operand in _blocks(move))
-        found = frozenset(o.value for o in operands if o.memory == "dram")
-        self._in_dram[id(lines)] = lines, found
-        return lines, found
+        found = {o.value for o in operands if o.memory == "dram"}
+        free = frozenset(found - {one.value for line in lines for one in literals(line)})
+        made = self._in_dram[id(lines)] = lines, free, bool(found)
+        return made
 
     def _own(self, ready: Ready, names: Mapping[str, str]) -> Ready:
         """Return a shared line with the names of one node's values, for MVs and literals."""
         line = ready.line
         if not isinstance(line, Move):
-            return replace(ready, line=_named(line, names)) if literals(line) else ready
+            if not literals(line):
+                return ready
+            own = {name: self._addresses[name] for name in names.values()}
+            both = {**ready.addresses, **own}
+            return Ready(rules_of(self._target), _named(line, names), both, ready.ops)
+        if all(operand.value is None for operand in _blocks(line)):
+            return ready
         source, destination = (
             o if o.value is None else replace(o, value=names.get(o.value, o.value))
             for o in _blocks(line)
         )
         line = replace(line, source=source, destination=destination)
-        touched = accesses(line, self._addresses)
-        return Ready(line, touched, "", True, needs_of(line, touched, (), self._target))
+        return ready_move(line, self._addresses, self._target)
 
     def _ready(self, fragment: Fragment, shift: Shift = ()) -> Lines:
         names = fragment.names
@@ -133,38 +100,20 @@ class Shelf:
                 ours: self._addresses[name] for ours, name in names.items() if name in addresses
             }
         lines = fragment.lines
+        made = Addressed(addresses, self._target)
         if not fragment.packed:
-            lines = tuple(schedule(lines, addresses, self._target))
+            lines = tuple(schedule(lines, made))
         if shift:
             lines = tuple(shifted(lines, shift))
-        target = self._target
-        text = once(lambda instruction: instruction_text(instruction, addresses, target))
-        op = once(lambda instruction: op_of(instruction, addresses, target))
-        out: list[Ready] = []
-        busy: Counter[str] = Counter()
-        for line in lines:
-            touched = accesses(line, addresses)
-            written, ops = "", tuple[Op, ...]()
-            if isinstance(line, Step):
-                busy.update(instruction.slot for instruction in line.instructions)
-                written = "; ".join(map(text, line.instructions))
-                ops = tuple(map(op, line.instructions))
-            needs = needs_of(line, touched, ops, target)
-            out.append(Ready(line, touched, written, touches_shared(touched), needs))
-        return Lines(out, busy)
+        slots = (one.slot for line in lines if isinstance(line, Step) for one in line.instructions)
+        return Lines(list(map(made.ready, lines)), Counter(slots))
 
 
-def joined_line(lines: Sequence[Ready]) -> Ready:
-    """Return one line of all instructions."""
-    instructions = tuple(
-        one for ready in lines if isinstance(ready.line, Step) for one in ready.line.instructions
-    )
-    touched = Accesses(
-        tuple(access for ready in lines for access in ready.touched.reads),
-        tuple(access for ready in lines for access in ready.touched.writes),
-    )
-    text = "; ".join(ready.text for ready in lines)
-    return Ready(Step(instructions), touched, text, any(ready.shared for ready in lines))
+def joined_line(lines: Sequence[Ready], target: Target) -> Ready:
+    """Return one line of all instructions, whose values keep the addresses of the first line."""
+    instructions = tuple(one for ready in lines for one in ready.line.instructions)
+    ops = tuple(op for ready in lines for op in ready.ops)
+    return Ready(rules_of(target), Step(instructions), lines[0].addresses, ops)
 
 
 def literals(line: Line) -> list[Literal]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from emu2._core import Ready
+
 from ..code.lines import Fragment, Move
 from ..machine import Target
-from .addressed_lines import Ready, Shelf
+from .addressed_lines import Shelf
 from .clock import Clock
 from .early_downloads import Part, bring_forward
 from .hazards import Tracker
@@ -29,7 +31,7 @@ def concatenate(
     lines for other programs of the same nodes.
     """
     clock = Clock(target)
-    writer = Writer(target, addresses, Tracker(target), clock)
+    writer = Writer(target, Tracker(target), clock)
     shelf = shelf or Shelf(addresses, target)
     ready = [shelf.of(fragment) for _, _, fragment in fragments]
     names = [(node, comment) for node, comment, _ in fragments]
@@ -37,7 +39,7 @@ def concatenate(
     own = [lines.lines for lines in ready]
     parts = list(bring_forward(own, downloads or [False] * len(own), target))
     for owner, line in _hoisted(parts):
-        listing.put(line, (owner,))
+        listing.put(line, (line,), (owner,))
     return listing.finish()
 
 
@@ -60,7 +62,7 @@ def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, Ready]]:
             line = ready.line
             if isinstance(line, Move) and line.source.memory == "dram":
                 found = len(shared) - 1
-                while found >= 0 and not shared[found].touched.conflicts(ready.touched):
+                while found >= 0 and not shared[found].conflicts(ready):
                     found -= 1
                 moved.add(place)
                 place = slots[found] if found >= 0 else (-1, 0)

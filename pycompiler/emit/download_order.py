@@ -12,10 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from emu2._core import Ready
+
 from ..graph.graph import Location
 from ..machine import IntArray, Target
-from .addressed_lines import Lines, Ready
-from .hazards import Access
+from .addressed_lines import Lines
+from .words import Words
 
 _LM = (Location.LM0.memory, Location.LM1.memory)
 #: What lines of several downloads may touch: nothing else of them lives from line to line.
@@ -28,11 +30,11 @@ def downloads_before(node: int, downloads: Sequence[bool], nodes: Sequence[Lines
 
     The words that they write differ, and at most one of them uses mask registers.
     """
-    first, written, masked = node, list[Access](), False
+    first, written, masked = node, list[Words](), False
     while first and downloads[first - 1]:
         lines = nodes[first - 1].lines
         masks, own = _masks(lines), _filled(lines)
-        if (masks and masked) or any(a.touches(b) for a in own for b in written):
+        if (masks and masked) or any(a.meets(b) for a in own for b in written):
             break
         written += own
         masked |= masks
@@ -62,25 +64,24 @@ def _first_reads(node: Lines, target: Target) -> dict[str, IntArray]:
     """Return the first line of a node that reads each word of LM, by memory."""
     found = {memory: np.full(target.words(memory), _NEVER) for memory in _LM}
     for number in range(len(node.lines) - 1, -1, -1):
-        for access in node.lines[number].touched.reads:
+        for access in node.lines[number].reads:
             if access.memory in found:
                 words = slice(access.low, access.high) if access.anywhere else list(access.cycles)
                 found[access.memory][words] = number
     return found
 
 
-def _filled(lines: Sequence[Ready]) -> list[Access]:
+def _filled(lines: Sequence[Ready]) -> list[Words]:
     """Return what lines write to LM, joined to one access of each memory."""
     out = []
     for memory in _LM:
-        own = [one for ready in lines for one in ready.touched.writes if one.memory == memory]
+        own = [one for ready in lines for one in ready.writes if one.memory == memory]
         if own:
             low, high = min(one.low for one in own), max(one.high for one in own)
-            out.append(Access(memory, (None, None), low, high, ""))
+            out.append(Words(memory, low, high))
     return out
 
 
 def _masks(lines: Sequence[Ready]) -> bool:
     """Whether lines use registers, as those do that make masks."""
-    touched = (ready.touched for ready in lines)
-    return any(one.memory not in _OWN for each in touched for one in (*each.reads, *each.writes))
+    return any(one.memory not in _OWN for each in lines for one in (*each.reads, *each.writes))

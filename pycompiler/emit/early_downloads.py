@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from emu2._core import Ready
+
 from ..code.lines import Move
 from ..cost.moves import latency, move_cost
 from ..graph.graph import Location
 from ..machine import Target
-from .addressed_lines import Ready
-from .hazards import Access
+from .words import Words
 
 #: How many nodes a part may pass.
 MOST_NODES = 256
@@ -52,22 +53,22 @@ class _Lines:
         return len(self.lines) - len(self.moves)
 
     @cached_property
-    def lm(self) -> list[Access]:
+    def lm(self) -> list[Words]:
         """What it touches in LM."""
         return _joined(one for one in self._all if one[0] in _LM)
 
     @cached_property
-    def l2bm(self) -> list[Access]:
+    def l2bm(self) -> list[Words]:
         """What it touches in L2BM."""
         return _joined(one for one in self._all if one[0] == "l2bm")
 
     @cached_property
-    def dram_read(self) -> list[Access]:
+    def dram_read(self) -> list[Words]:
         """What it reads from DRAM."""
         return _joined(one for one in self._all if one[0] == "dram" and not one[3])
 
     @cached_property
-    def dram_written(self) -> list[Access]:
+    def dram_written(self) -> list[Words]:
         """What it writes to DRAM."""
         return _joined(one for one in self._all if one[0] == "dram" and one[3])
 
@@ -76,8 +77,8 @@ class _Lines:
         """The memories, first words and ends that it touches, and whether it writes them."""
         out: set[tuple[str, int, int, bool]] = set()
         for ready in self.lines:
-            out.update((a.memory, a.low, a.high, False) for a in ready.touched.reads)
-            out.update((a.memory, a.low, a.high, True) for a in ready.touched.writes)
+            out.update((a.memory, a.low, a.high, False) for a in ready.reads)
+            out.update((a.memory, a.low, a.high, True) for a in ready.writes)
         return out
 
     def bars(self, part: _Lines) -> bool:
@@ -99,20 +100,20 @@ class _Lines:
         return [_Lines(self.lines[a:b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def _joined(found: Iterable[tuple[str, int, int, bool]]) -> list[Access]:
+def _joined(found: Iterable[tuple[str, int, int, bool]]) -> list[Words]:
     """Join accesses of one memory that meet, or leave no gap; units and slots do not count."""
-    out: list[Access] = []
+    out: list[Words] = []
     for memory, low, high, _ in sorted(found):
         last = out[-1] if out else None
         if last is not None and last.memory == memory and low <= last.high:
             low, high = last.low, max(high, last.high)
             out.pop()
-        out.append(Access(memory, (None, None), low, high, ""))
+        out.append(Words(memory, low, high))
     return out
 
 
-def _meet(some: Sequence[Access], others: Sequence[Access]) -> bool:
-    return any(a.touches(b) for a in some for b in others)
+def _meet(some: Sequence[Words], others: Sequence[Words]) -> bool:
+    return any(a.meets(b) for a in some for b in others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,37 +8,19 @@ free. No instruction moves past an MV line or past a line that may wait for an M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
-from emu2._core import schedule_lines
+from emu2._core import Ready, schedule_lines
 
-from ..code.lines import BlockOperand, Instruction, Line, Move, PeOperand, Step
-from ..machine import Target
-from .hazards import Accesses, accesses
-from .ports import op_of, rules_of
-from .text import Addresses
-
-T = TypeVar("T")
+from ..code.lines import BlockOperand, Line, Move, PeOperand, Step
+from .ports import rules_of
+from .ready import Addressed
 
 
-def once(make: Callable[[Instruction], T]) -> Callable[[Instruction], T]:
-    """Return ``make`` with its results kept, as one instruction may stand on many lines."""
-    known: dict[int, T] = {}
-
-    def kept(instruction: Instruction) -> T:
-        found = known.get(id(instruction))
-        if found is None:
-            found = known[id(instruction)] = make(instruction)
-        return found
-
-    return kept
-
-
-def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> list[Line]:
+def schedule(lines: Sequence[Line], addressed: Addressed) -> list[Line]:
     """Return the lines packed; the caller adds the `nop` for hazards inside a group."""
-    op = once(lambda instruction: op_of(instruction, addresses, target))
-    parts = list(_parts(lines, addresses))
+    op, rules = addressed.op, rules_of(addressed.target)
+    parts = list(_parts(lines, addressed))
     out: list[Line] = []
     for index, part in enumerate(parts):
         if isinstance(part, Move):
@@ -51,7 +33,7 @@ def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> lis
         found = None
         if not taken and not _indirect(part):
             ops = [[op(i) for i in step.instructions] for step in part]
-            found = schedule_lines(rules_of(target), ops)
+            found = schedule_lines(rules, ops)
         if found is None:
             out += part
             continue
@@ -69,21 +51,21 @@ def _indirect(part: Sequence[Step]) -> bool:
     )
 
 
-def _parts(lines: Sequence[Line], addresses: Addresses) -> Iterator[list[Step] | Move]:
+def _parts(lines: Sequence[Line], addressed: Addressed) -> Iterator[list[Step] | Move]:
     """Cut the lines at MV lines, and before the first line that must wait for an MV."""
     part: list[Step] = []
-    moves: list[Accesses] = []
+    moves: list[Ready] = []
     for line in lines:
         if isinstance(line, Move):
             if part:
                 yield part
             part = []
             yield line
-            moves.append(accesses(line, addresses))
+            moves.append(addressed.ready(line))
             continue
         if moves and _above(line):
-            touched = accesses(line, addresses)
-            left = [move for move in moves if not move.conflicts(touched)]
+            ready = addressed.ready(line)
+            left = [move for move in moves if not move.conflicts(ready)]
             if len(left) < len(moves):
                 moves = left
                 if part:

@@ -10,9 +10,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import lcm
 
+from emu2._core import Ready
+
 from ..code.lines import Fragment
 from ..machine import Target
-from .addressed_lines import Ready, Shelf, joined_line
+from .addressed_lines import Shelf, joined_line
 from .clock import Clock
 from .hazards import Tracker
 from .node_order import Urgency
@@ -55,7 +57,7 @@ def merge(
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
-        Writer(target, addresses, Tracker(target), Clock(target), early_waits=True),
+        Writer(target, Tracker(target), Clock(target), early_waits=True),
     )
     return _written(placed, listing)
 
@@ -121,7 +123,7 @@ def _placed(
     """
     units, limit = made.units, made.limit
     timeline = Timeline(target, unlimited)
-    shifted, others = Shifted(target), OtherWords(target, limit, masks_stay=made.masks_stay)
+    shifted, others = Shifted(), OtherWords(target, limit, masks_stay=made.masks_stay)
     blocks = OtherBlocks(target, limit, shifted)
     uses, at = _uses(made, blocks, crowded), Counter[int]()
     shift = 0
@@ -181,7 +183,7 @@ def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limi
 
     They stay below ``limit`` if there is room.
     """
-    writes = [access for move in moves for access in move.touched.writes]
+    writes = [access for move in moves for access in move.writes]
     low = min(access.low for access in writes)
     words = max(access.high for access in writes) - low
     capacity = target.words(MEMORY)
@@ -192,7 +194,7 @@ def _best_shift(moves: Sequence[Ready], timeline: Timeline, target: Target, limi
     below = [at for at in places if at + words <= limit]
     for at in below or places:
         shift = at - low
-        starts = max(timeline.steps.start_of(move.known, shift) for move in moves)
+        starts = max(timeline.steps.start_of(move, shift) for move in moves)
         found = starts, abs(shift), shift
         if best is None or found < best:
             best = found
@@ -205,6 +207,7 @@ def _written(placed: Sequence[Placed], listing: Listing) -> Code:
     Such a line counts for the node that was placed there first.
     """
     joined: dict[tuple[int, ...], Ready] = {}
+    target = listing.target
     order = sorted(placed, key=lambda one: (one.step, not one.end, one.number))
     at = 0
     while at < len(order):
@@ -213,10 +216,11 @@ def _written(placed: Sequence[Placed], listing: Listing) -> Code:
             while at + len(here) < len(order) and order[at + len(here)].step == here[0].step:
                 here.append(order[at + len(here)])
         at += len(here)
-        ready = here[0].ready
-        if len(here) > 1:
-            key = tuple(id(one.ready) for one in here)
+        parts = [one.ready for one in here]
+        ready = parts[0]
+        if len(parts) > 1:
+            key = tuple(map(id, parts))
             found = joined.get(key)
-            ready = joined[key] = found or joined_line([one.ready for one in here])
-        listing.put(ready, tuple(dict.fromkeys(one.owner for one in here)))
+            ready = joined[key] = found or joined_line(parts, target)
+        listing.put(ready, parts, tuple(dict.fromkeys(one.owner for one in here)))
     return listing.finish()

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from emu2._core import Access
+
 from ..code.lines import Move
 from ..cost.moves import move_cost
 from ..machine import Target
 from .addressed_lines import Lines
-from .hazards import Access
 
 #: The memories in which nodes leave words for each other.
 _KEPT = ("lm0", "lm1", "dram")
@@ -85,7 +86,7 @@ def _before(nodes: Sequence[Lines], target: Target) -> list[set[int]] | None:
         reads: set[_Word] = set()
         writes: set[_Word] = set()
         for line in lines.lines:
-            for accesses, words in ((line.touched.reads, reads), (line.touched.writes, writes)):
+            for accesses, words in ((line.reads, reads), (line.writes, writes)):
                 for access in accesses:
                     if access.memory in _KEPT:
                         if access.anywhere:

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
+from emu2._core import Access, Ready
+
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..machine import Target
-from .addressed_lines import Ready
-from .hazards import Access
 from .shifted import MEMORY, Shifted
 from .timeline import Placed, Timeline
 from .units import Kind
@@ -85,7 +85,7 @@ class OtherBlocks:
         webs = [web for one in use.webs[number] for web in one]
         for web in webs:
             if web not in self._left:
-                start = timeline.steps.soonest(ready.known)
+                start = timeline.steps.soonest(ready)
                 more = self._best(web, use.ends[web.memory], start)
                 if more is None:
                     more = self._best(web, self._words[web.memory], start)
@@ -115,7 +115,7 @@ class OtherBlocks:
     def note(self, placed: Placed) -> None:
         """Note the step in which a line stands or an MV ends."""
         at = max(placed.step, -(-placed.end // self._target.cycles) - 1)
-        for access in (*placed.ready.touched.reads, *placed.ready.touched.writes):
+        for access in (*placed.ready.reads, *placed.ready.writes):
             if access.memory in self._last:
                 self._touch(access, at)
 

@@ -12,12 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
-from emu2._core import Timeline
+from emu2._core import Access, Timeline
 
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..machine import REGISTER_FILES, Target
 from .addressed_lines import Lines
-from .hazards import Access
 from .line_shift import Shift
 
 #: At most how many places are tried in each memory.
@@ -78,7 +77,8 @@ class OtherWords:
     def _used(self, lines: Lines) -> dict[str, _Use]:
         out: dict[str, _Use] = {}
         for number, line in enumerate(lines.lines):
-            for access in (*line.touched.reads, *line.touched.writes):
+            writes = line.writes
+            for access in (*line.reads, *writes):
                 memory = access.memory
                 if memory not in self._rooms:
                     continue
@@ -87,7 +87,7 @@ class OtherWords:
                 if memory == _BLOCKS:
                     # A block begins at a multiple of its words.
                     use.unit = lcm(use.unit, access.high - access.low)
-            for access in line.touched.writes:
+            for access in writes:
                 if access.memory in out:
                     key = access.unit, access.low, access.high, access.cycles
                     out[access.memory].written.setdefault(key, (access, number))

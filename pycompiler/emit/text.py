@@ -15,6 +15,7 @@ from ..code.lines import (
     Operand,
     PeOperand,
     Special,
+    Step,
 )
 from ..machine import WORDS_PER_LONG, Target
 from ..machine_text import block_text, mv_text
@@ -116,6 +117,11 @@ def instruction_text(instruction: Instruction, addresses: Addresses, target: Tar
     )
     mnemonic = instruction.mnemonic + _mask(instruction.flush, target)
     return " ".join((mnemonic, *shown))
+
+
+def step_text(step: Step, addresses: Addresses, target: Target) -> str:
+    """Return the text of one PE line."""
+    return "; ".join(instruction_text(one, addresses, target) for one in step.instructions)
 
 
 def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str:

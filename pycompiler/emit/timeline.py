@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emu2 import _core
+from emu2._core import Ready
 
 from ..machine import Target
-from .addressed_lines import SHARED, Ready
 from .ports import rules_of
 from .shifted import MEMORY
 
@@ -42,15 +42,15 @@ class Timeline:
     def __init__(self, target: Target, unlimited: bool = False):
         self.placed: list[Placed] = []
         rules = rules_of(target)
-        self.steps = _core.Timeline(rules, "mv", sorted(SHARED), MEMORY, unlimited)
+        self.steps = _core.Timeline(rules, "mv", MEMORY, unlimited)
 
     def place_lines(self, run: Sequence[Ready], owner: int) -> None:
         """Place lines that must follow each other without a gap."""
-        at = self.steps.place_lines([line.known for line in run])
+        at = self.steps.place_lines(run)
         for offset, line in enumerate(run):
             self.placed.append(Placed(at + offset, owner, line, len(self.placed)))
 
     def place_move(self, ready: Ready, owner: int) -> None:
         """Place an MV."""
-        step, end = self.steps.place_move(ready.known, owner)
+        step, end = self.steps.place_move(ready, owner)
         self.placed.append(Placed(step, owner, ready, len(self.placed), end))

@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from emu2._core import Access, Ready
+
 from ..code.lines import Fragment, Move
 from ..machine import Target
-from .addressed_lines import Lines, Ready, Shelf
+from .addressed_lines import Lines, Shelf
 from .download_order import by_first_read, downloads_before
-from .hazards import Access
 from .kept_masks import with_kept_masks
 from .line_shift import Shift
 from .reorder_addresses import ReorderedAddresses
@@ -137,15 +138,15 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
         if isinstance(ready.line, Move):
             between.append(ready)
             continue
-        taken = frozenset(slot for op in ready.known.ops for slot in op.takes)
+        taken = frozenset(slot for op in ready.ops for slot in op.takes)
         if not taken <= before:
             return None
         if not taken:
             close()
-        elif any(move.touched.conflicts(ready.touched) for move in between):
+        elif any(move.conflicts(ready) for move in between):
             return None
         run.append(ready)
-        before = frozenset(op.slot for op in ready.known.ops)
+        before = frozenset(op.slot for op in ready.ops)
     close()
     return out
 
@@ -165,9 +166,9 @@ def _chunks(units: Sequence[Unit]) -> list[Unit]:
             while end < len(units) and units[end].is_move:
                 end += 1
             begins = [one.lines[0] for one in units[number:end]]
-            brought = [access for move in begins for access in move.touched.writes]
+            brought = [access for move in begins for access in move.writes]
         elif not unit.is_move:
-            for access in (access for line in unit.lines for access in line.touched.reads):
+            for access in (access for line in unit.lines for access in line.reads):
                 if access.memory == MEMORY and not any(
                     one.low <= access.low and access.high <= one.high for one in brought
                 ):
@@ -205,7 +206,7 @@ def _lowest(nodes: Sequence[Lines]) -> int:
     stand behind it would wait for it.
     """
     lines = (line for node in nodes for line in node.lines if line.shared)
-    touched = (one for line in lines for one in (*line.touched.reads, *line.touched.writes))
+    touched = (one for line in lines for one in (*line.reads, *line.writes))
     return min((one.low for one in touched if one.memory == MEMORY), default=_NO_LIMIT)
 
 

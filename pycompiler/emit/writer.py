@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from emu2._core import Ready
+
 from ..code.lines import Move
 from ..machine import Target
-from .addressed_lines import Ready, literals
+from .addressed_lines import literals
 from .clock import Clock
-from .hazards import Accesses, Tracker
+from .hazards import Tracker
 from .line_table import Run
 from .relocation import Relocation
-from .text import Addresses, dram_operand, move_text
+from .text import dram_operand, move_text, step_text
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,6 @@ class Writer:
     """
 
     target: Target
-    addresses: Addresses
     tracker: Tracker
     clock: Clock
     early_waits: bool = False
@@ -107,17 +108,17 @@ class Writer:
         self._waited(tag)
         self.tracker.nops(1)
 
-    def line(self, ready: Ready) -> None:
-        """Write a line, with the idle steps and the waits that it needs."""
-        touched, line = ready.touched, ready.line
-        tags = self.tracker.tags_before(touched) if ready.shared else []
+    def line(self, ready: Ready, parts: Sequence[Ready]) -> None:
+        """Write a line of all instructions of ``parts``, with the idle steps and waits it needs."""
+        line = ready.line
+        tags = self.tracker.tags_before(ready) if ready.shared else []
         if isinstance(line, Move):
-            self._move(line, touched, tags)
+            self._move(ready, tags)
             return
         for tag in tags[:-1]:
             self.wait(tag)
-        self.nops(self.tracker.issue(touched))
-        text = ready.text
+        self.nops(self.tracker.issue(ready))
+        text = "; ".join(step_text(one.line, one.addresses, self.target) for one in parts)
         if self.early_waits and not tags:
             tags = self.clock.over(self.tracker.step - 1)
         for tag in tags[-1:]:
@@ -132,22 +133,23 @@ class Writer:
         self.tracker.waited(tag)
         self.clock.wait(tag, self.tracker.step - steps)
 
-    def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
+    def _move(self, ready: Ready, tags: list[int]) -> None:
+        move: Move = ready.line
         for tag in tags:
             self.wait(tag)
         tag = self.tracker.next_tag()
         if tag in self.tracker.moves:
             self.wait(tag)
-        distance = self.tracker.distance(touched)
+        distance = self.tracker.distance(ready)
         self.nops(distance)
         self.wait_steps += distance
         self.tracker.nops(distance)
-        self.tracker.issue_move(tag, touched)
+        self.tracker.issue_move(tag, ready)
         self.flight = self.clock.issue(tag, move, self.tracker.step)
         dram = dram_operand(move)
         if dram is not None and dram.value is not None and dram.entries is None:
             self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
-        self.lines.append(move_text(move, tag, self.addresses, self.target))
+        self.lines.append(move_text(move, tag, ready.addresses, self.target))
 
 
 @dataclass
@@ -175,18 +177,21 @@ class Listing:
         busy: Sequence[Mapping[str, int]],
         writer: Writer,
     ):
-        self._names, self._writer = names, writer
+        self._names, self._writer, self.target = names, writer, writer.target
         self._rows = [_Row(own) for own in busy]
         self._runs: list[Run] = []
         self._named: set[int] = set()
         self._transfers: list[Transfer] = []
         self._steps = writer.tracker.step
 
-    def put(self, ready: Ready, owners: tuple[int, ...]) -> None:
-        """Write a line after the `nop`s and the `wait` that it needs; all count for the first."""
+    def put(self, ready: Ready, parts: Sequence[Ready], owners: tuple[int, ...]) -> None:
+        """Write a line after the `nop`s and the `wait` that it needs; all count for the first.
+
+        ``parts`` are the lines of which it is made.
+        """
         self._belongs_to(owners)
         writer = self._writer
-        writer.line(ready)
+        writer.line(ready, parts)
         row = self._counted(owners[0])
         if isinstance(ready.line, Move):
             move = ready.line
@@ -196,7 +201,7 @@ class Listing:
             if dram is not None and dram.value is not None:
                 # What an MV reads by addresses stands anywhere in its operand.
                 each = ready.line.words if dram.entries else dram.words
-                words = each * writer.target.groups
+                words = each * self.target.groups
                 if dram is ready.line.source:
                     row.read += words
                 else:

@@ -13,9 +13,10 @@ import pytest
 from compiling import LONG, compiled, model_of, random_inputs, run, sampled
 
 import emu2
-from emu2._core import Needs, Timeline
-from pycompiler.code.lines import Forward, Instruction, MatrixOperand, PeOperand, Special
-from pycompiler.emit.ports import op_of, rules_of
+from emu2._core import Timeline
+from pycompiler.code.lines import Forward, Instruction, MatrixOperand, PeOperand, Special, Step
+from pycompiler.emit.ports import rules_of
+from pycompiler.emit.ready import Addressed
 from pycompiler.emit.text import instruction_text
 from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.graph.layout_text import parse_pad_layout
@@ -348,10 +349,9 @@ def test_the_inputs_of_the_mau_decide_what_shares_a_line(tmp_path: Path) -> None
             matrix = (MatrixOperand("y"),) if name[1] == "m" else ()
             sources = (*matrix, Forward("l1bm"), *(register,) * more)
             other = Instruction("mau", name, sources, (Special("nowrite"),))
-            lines = Timeline(rules, "mv", [], "l2bm", False)
+            lines, addressed = Timeline(rules, "mv", "l2bm", False), Addressed({}, target)
             fits = not any(
-                lines.place_lines([Needs(rules, [op_of(one, {}, target)], [], [], None)])
-                for one in (write, other)
+                lines.place_lines([addressed.ready(Step((one,)))]) for one in (write, other)
             )
             text = "; ".join(instruction_text(one, {}, target) for one in (write, other))
             if fits:

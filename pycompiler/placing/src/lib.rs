@@ -7,6 +7,7 @@
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod distance;
 mod line;
 mod op;
 mod placing;
@@ -15,8 +16,9 @@ mod schedule;
 mod timeline;
 mod touches;
 
-pub use op::{Facts, Op, Operand};
+pub use distance::distance;
+pub use op::{Block, Facts, Op, Operand};
 pub use rules::{Hazard, Name, Rules};
 pub use schedule::schedule;
 pub use timeline::{Needs, Timeline, Transfer};
-pub use touches::Access;
+pub use touches::{Access, Site};

@@ -1,6 +1,7 @@
 //! What an instruction touches and needs, whoever shares its line.
 
 use crate::rules::{Name, Rules};
+use crate::touches::{Access, Site};
 
 /// A memory and a long word of it, or a granule of a memory above the PEs.
 pub(crate) type Place = (Name, i64);
@@ -8,12 +9,37 @@ pub(crate) type Place = (Name, i64);
 /// An operand at its address.
 pub enum Operand {
     /// Long words of a PE memory: the first one of each cycle, and their number. Accesses of one length to the same parts of
-    /// them have one form.
-    Pe(Name, Vec<i64>, i64, Vec<i64>),
-    /// Long words of a memory above the PEs: the first one, and their number.
-    Block(Name, i64, i64),
+    /// them have one form. The register that is added to the addresses, if there is one.
+    Pe(Name, Vec<i64>, i64, Vec<i64>, Option<Name>),
+    /// Long words of a memory above the PEs.
+    Block(Block),
     /// A memory that has no addresses here.
     Whole(Name),
+}
+
+/// Long words of a memory above the PEs in a group and an L2B: the first one, and their number.
+pub struct Block {
+    /// The memory.
+    pub memory: Name,
+    /// Where the words lie.
+    pub unit: Site,
+    /// The first word.
+    pub start: i64,
+    /// Their number.
+    pub words: i64,
+    /// If only address registers know the words: their memory, the first entry, and the number of entries.
+    pub entries: Option<(Name, i64, i64)>,
+}
+
+impl Block {
+    /// The accesses of an operand of slot `slot`: what it reads to know its words, and its own.
+    pub fn accesses(&self, slot: Name, source: Option<Name>) -> (Option<Access>, Access) {
+        let Self { memory, unit, start, words, entries } = *self;
+        let own = |memory, unit, range, source| Access { memory, unit, range, cycles: Vec::new(), slot, source };
+        let range = entries.is_none().then_some((start, start + words));
+        let entries = entries.map(|(dar, first, count)| own(dar, (None, None), Some((first, first + count)), None));
+        (entries, own(memory, unit, range, source))
+    }
 }
 
 /// One access. Two reads may share a port if their `words` are equal.
@@ -26,15 +52,15 @@ pub(crate) struct Touch {
 }
 
 impl Touch {
-    fn of(operand: Operand, granule: i64) -> Self {
+    fn of(operand: &Operand, granule: i64) -> Self {
         match operand {
-            Operand::Pe(memory, at, wide, form) => {
-                let each = |(cycle, &word): (i64, &i64)| (0..wide).map(move |more| (word + more, cycle));
-                let places = (0..).zip(&at).flat_map(each).collect();
-                Self { memory, words: [form, at].concat(), places }
+            Operand::Pe(memory, at, wide, form, _) => {
+                let each = |(cycle, &word): (i64, &i64)| (0..*wide).map(move |more| (word + more, cycle));
+                let places = (0..).zip(at).flat_map(each).collect();
+                Self { memory: *memory, words: [form.as_slice(), at].concat(), places }
             }
-            Operand::Block(memory, start, words) => Self::above(memory, start, words, granule),
-            Operand::Whole(memory) => Self { memory, words: Vec::new(), places: vec![(0, 0)] },
+            Operand::Block(block) => Self::above(block.memory, block.start, block.words, granule),
+            Operand::Whole(memory) => Self { memory: *memory, words: Vec::new(), places: vec![(0, 0)] },
         }
     }
 
@@ -62,8 +88,6 @@ pub struct Facts {
     pub flushes: bool,
     /// Source memory of a transfer from L1BM or L2BM.
     pub source: Option<Name>,
-    /// Memories of which it reads words that only a register knows, and of which it writes such words.
-    pub anywhere: [Vec<Name>; 2],
 }
 
 /// All facts that decide about ports, except the words.
@@ -80,14 +104,24 @@ pub struct Op {
     pub(crate) memories: Vec<(Name, bool)>,
     /// The port rules that it can break, and whether as the writer.
     pub(crate) ports: Vec<(usize, bool)>,
+    /// Memories of which it reads words that only a register knows, and of which it writes such words.
+    pub(crate) anywhere: [Vec<Name>; 2],
+    /// What it reads and writes, word by word, in the order of its operands.
+    pub(crate) accesses: [Vec<Access>; 2],
 }
 
 impl Op {
-    /// Returns an instruction with operands that it reads and writes.
-    pub fn new(rules: &Rules, facts: Facts, reads: Vec<Operand>, writes: Vec<Operand>) -> Self {
-        let touches =
-            |operands: Vec<Operand>| operands.into_iter().map(|one| Touch::of(one, rules.granule)).collect::<Vec<_>>();
-        let (reads, writes) = (touches(reads), touches(writes));
+    /// Returns an instruction with its operands in their order, and whether it writes each.
+    pub fn new(rules: &Rules, facts: Facts, operands: &[(Operand, bool)]) -> Self {
+        let touches = |written: bool| {
+            let own = operands.iter().filter(move |(_, is)| *is == written);
+            own.map(|(one, _)| Touch::of(one, rules.granule)).collect::<Vec<_>>()
+        };
+        let (reads, writes) = (touches(false), touches(true));
+        let (mut anywhere, mut accesses) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
+        for (operand, written) in operands {
+            note(operand, *written, &facts, &mut accesses, &mut anywhere);
+        }
         let memories: Vec<_> =
             reads.iter().map(|t| (t.memory, false)).chain(writes.iter().map(|t| (t.memory, true))).collect();
         let writer = (facts.slot, facts.source);
@@ -100,7 +134,7 @@ impl Op {
         let mut kinds = rules.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let next = kinds.len();
         let kind = *kinds.entry(key).or_insert(next);
-        Self { facts, kind, reads, writes, memories, ports }
+        Self { facts, kind, reads, writes, memories, ports, anywhere, accesses }
     }
 
     /// Returns the same instruction with the words of some memories above the PEs moved up.
@@ -112,6 +146,9 @@ impl Op {
             {
                 *touch = Touch::above(touch.memory, start + more, words, rules.granule);
             }
+        }
+        for access in out.accesses.iter_mut().flatten() {
+            *access = raised(access, by);
         }
         out
     }
@@ -129,5 +166,41 @@ impl Op {
         let excludes = &self.facts.excludes;
         !self.facts.inputs.iter().any(|one| other.facts.inputs.contains(one))
             && (excludes.is_empty() || !other.memories.iter().any(|(memory, _)| excludes.contains(memory)))
+    }
+}
+
+/// Notes what an operand touches.
+fn note(operand: &Operand, written: bool, facts: &Facts, out: &mut [Vec<Access>; 2], anywhere: &mut [Vec<Name>; 2]) {
+    let (slot, source) = (facts.slot, facts.source.filter(|_| written));
+    let side = usize::from(written);
+    match operand {
+        Operand::Pe(memory, at, wide, _, register) => {
+            for more in 0..*wide {
+                let cycles: Vec<i64> = at.iter().map(|word| word + more).collect();
+                let ends = cycles.iter().min().zip(cycles.iter().max()).map(|(&low, &high)| (low, high + 1));
+                let range = ends.filter(|_| register.is_none());
+                out[side].push(Access { memory: *memory, unit: (None, None), range, cycles, slot, source });
+            }
+            if let Some(register) = *register {
+                let (unit, cycles) = ((None, None), Vec::new());
+                out[0].push(Access { memory: register, unit, range: None, cycles, slot, source: None });
+                anywhere[0].push(register);
+                anywhere[side].push(*memory);
+            }
+        }
+        Operand::Block(block) => {
+            let (entries, own) = block.accesses(slot, source);
+            out[0].extend(entries);
+            out[side].push(own);
+        }
+        Operand::Whole(_) => {}
+    }
+}
+
+/// An access with its words in some memories above the PEs moved up.
+pub(crate) fn raised(access: &Access, by: &[(Name, i64)]) -> Access {
+    match by.iter().find(|(memory, _)| *memory == access.memory) {
+        Some((_, more)) => access.moved(*more),
+        None => access.clone(),
     }
 }

@@ -25,11 +25,11 @@ pub struct Hazard {
 }
 
 impl Hazard {
-    fn wrote(&self, slot: Name) -> bool {
+    pub(crate) fn wrote(&self, slot: Name) -> bool {
         self.writers.is_empty() || self.writers.contains(&slot)
     }
 
-    fn reads(&self, slot: Name) -> bool {
+    pub(crate) fn reads(&self, slot: Name) -> bool {
         self.readers.is_empty() || self.readers.contains(&slot)
     }
 }
@@ -47,6 +47,8 @@ pub struct Rules {
     pub banks: Vec<Name>,
     /// Memories above the PEs.
     pub above: Vec<Name>,
+    /// Memories that MVs use.
+    pub shared: Vec<Name>,
     /// Cycles of a step.
     pub cycles: i64,
     /// Long words of the blocks in which words above the PEs are compared if MVs touch them.
@@ -72,10 +74,10 @@ impl Rules {
         let of_ports = || hazards.iter().enumerate().filter(|(_, rule)| rule.port);
         let ports = of_ports().flat_map(|(at, rule)| rule.memories.iter().map(move |&memory| (memory, at))).collect();
         let single = of_ports().flat_map(|(_, rule)| rule.memories.iter().copied()).collect();
-        let (shares, banks, above) = (Vec::new(), Vec::new(), Vec::new());
+        let (shares, banks, above, shared) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let kinds = Mutex::default();
         let (unit, granule, l2bs) = (1, 1, (1, 1));
-        Self { hazards, shares, banks, above, cycles, unit, granule, l2bs, kinds, reach, ports, single }
+        Self { hazards, shares, banks, above, shared, cycles, unit, granule, l2bs, kinds, reach, ports, single }
     }
 
     /// The distance that the rules demand: in steps, and in cycles if a rule has them.
@@ -107,6 +109,14 @@ impl Rules {
     /// The steps of a port rule.
     pub(crate) fn steps(&self, port: usize) -> i64 {
         self.hazards[self.ports[port].1].steps.unwrap_or(0)
+    }
+
+    /// The steps for which a write can keep others away.
+    pub fn reach(&self) -> i64 {
+        let most = |rule: &Hazard| {
+            rule.steps.unwrap_or_else(|| crate::placing::up(rule.cycles.unwrap_or(0) + self.cycles, self.cycles) - 1)
+        };
+        self.hazards.iter().map(most).max().unwrap_or(0)
     }
 
     /// Steps from a line that writes to an MV that reads its words.

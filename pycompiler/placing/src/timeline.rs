@@ -4,7 +4,7 @@
 //! MVs that it depends on have ended. An MV begins when all lines and MVs that it depends on are over, and its memories are
 //! free. So lines of one node fill the steps in which another node waits, or leaves slots unused.
 
-use crate::op::Op;
+use crate::op::{raised, Op};
 use crate::placing::{up, Placing};
 use crate::rules::{Name, Rules};
 use crate::touches::{Access, Port, TouchTimes, Unit};
@@ -14,16 +14,67 @@ use std::sync::Arc;
 /// The ports that an MV holds, for how many cycles, and the cycles from then to its end.
 pub type Transfer = (Vec<Name>, i64, i64);
 
-/// What a line or an MV needs. A line has accesses only if MVs use a memory that it touches.
+/// What a line or an MV needs.
+#[derive(Clone)]
 pub struct Needs {
     /// The instructions of a line.
-    pub ops: Vec<Arc<Op>>,
-    /// What it reads.
-    pub reads: Vec<Access>,
-    /// What it writes.
-    pub writes: Vec<Access>,
+    ops: Vec<Arc<Op>>,
+    /// What an MV reads and writes.
+    moved: [Vec<Access>; 2],
     /// What an MV holds.
-    pub transfer: Option<Transfer>,
+    transfer: Option<Transfer>,
+    /// Whether it touches a memory that MVs use.
+    pub shared: bool,
+}
+
+impl Needs {
+    /// Returns what a line needs.
+    pub fn of_line(rules: &Rules, ops: Vec<Arc<Op>>) -> Self {
+        let mut all = ops.iter().flat_map(|op| op.accesses.iter().flatten());
+        let shared = all.any(|access| rules.shared.contains(&access.memory));
+        Self { ops, moved: Default::default(), transfer: None, shared }
+    }
+
+    /// Returns what an MV needs that reads and writes some words.
+    pub fn of_move(moved: [Vec<Access>; 2], transfer: Transfer) -> Self {
+        Self { ops: Vec::new(), moved, transfer: Some(transfer), shared: true }
+    }
+
+    /// Returns the same with words in some memories above the PEs moved up: for each instruction of a line, or for the MV.
+    pub fn raised(&self, rules: &Rules, by: &[Vec<(Name, i64)>]) -> Self {
+        let op = |(op, by): (&Arc<Op>, &Vec<(Name, i64)>)| match by.as_slice() {
+            [] => Arc::clone(op),
+            by => Arc::new(op.moved(rules, by)),
+        };
+        let ops = self.ops.iter().zip(by).map(op).collect();
+        let own = by.first().filter(|_| self.transfer.is_some());
+        let up = |all: &Vec<Access>| all.iter().map(|one| raised(one, own.map_or(&[], Vec::as_slice))).collect();
+        Self { ops, moved: self.moved.each_ref().map(up), transfer: self.transfer.clone(), shared: self.shared }
+    }
+
+    /// Its instructions, if it is a line.
+    pub fn ops(&self) -> &[Arc<Op>] {
+        &self.ops
+    }
+
+    /// What it reads, or what it writes, in the order of its operands.
+    pub fn accesses(&self, written: bool) -> impl Iterator<Item = &Access> {
+        let side = usize::from(written);
+        self.ops.iter().flat_map(move |op| &op.accesses[side]).chain(&self.moved[side])
+    }
+
+    /// Whether `later` must not start before this has finished.
+    pub fn conflicts(&self, later: &Self) -> bool {
+        let meet = |mine: bool, theirs: bool| {
+            self.accesses(mine).any(|one| later.accesses(theirs).any(|other| one.touches(other)))
+        };
+        meet(true, false) || meet(true, true) || meet(false, true)
+    }
+
+    /// What it reads, or what it writes, if MVs use a memory that it touches.
+    fn timed(&self, written: bool) -> impl Iterator<Item = &Access> {
+        self.accesses(written).filter(|_| self.shared)
+    }
 }
 
 /// The last steps with a read and with a write of a memory of which any word may be meant.
@@ -47,9 +98,8 @@ pub struct Timeline {
     any: Anywhere,
     unknown: Anywhere,
     before_move: i64,
-    /// The memory whose words may be shifted, and those that MVs use.
+    /// The memory whose words may be shifted.
     shifted: Name,
-    shared: Vec<Name>,
     /// If all lines fit everywhere, and MVs wait only for those of their node: the node of the last one.
     unlimited: Option<i64>,
 }
@@ -57,9 +107,9 @@ pub struct Timeline {
 const ALL: &[Unit] = &[None];
 
 impl Timeline {
-    /// Returns an empty timeline. MVs are in slot `mv`; they use the memories `shared`, and move their words in `shifted`.
-    /// With `unlimited`, all lines fit everywhere, and MVs wait only for those of their node.
-    pub fn new(rules: Arc<Rules>, mv: Name, shared: Vec<Name>, shifted: Name, unlimited: bool) -> Self {
+    /// Returns an empty timeline. MVs are in slot `mv`, and move their words in `shifted`. With `unlimited`, all lines fit
+    /// everywhere, and MVs wait only for those of their node.
+    pub fn new(rules: Arc<Rules>, mv: Name, shifted: Name, unlimited: bool) -> Self {
         let times = || TouchTimes::new(rules.unit);
         Self {
             written: times(),
@@ -71,7 +121,6 @@ impl Timeline {
             unknown: Map::default(),
             before_move: rules.before_moves(mv),
             shifted,
-            shared,
             unlimited: unlimited.then_some(-1),
             placing: Placing::new(rules),
         }
@@ -121,10 +170,10 @@ impl Timeline {
             at = self.after_unknown(op, at);
         }
         let mut cycle = -1;
-        for access in &line.reads {
+        for access in line.timed(false) {
             cycle = cycle.max(self.written.last(access, ALL, 0));
         }
-        for access in &line.writes {
+        for access in line.timed(true) {
             cycle = cycle.max(self.written.last(access, ALL, 0)).max(self.read.last(access, ALL, 0));
         }
         at.max(up(cycle, self.cycles()))
@@ -133,7 +182,7 @@ impl Timeline {
     /// The first step from `at` on behind accesses that may touch the same words.
     fn after_unknown(&self, op: &Op, mut at: i64) -> i64 {
         let reach = self.placing.rules.reach;
-        let [read, written] = &op.facts.anywhere;
+        let [read, written] = &op.anywhere;
         for memory in read {
             at = at.max(self.any.get(memory).map_or(-1, |any| any[1]) + reach);
         }
@@ -157,15 +206,15 @@ impl Timeline {
             for &(memory, written) in &op.memories {
                 note(&mut self.any, memory, at, written);
             }
-            for (memories, written) in op.facts.anywhere.iter().zip([false, true]) {
+            for (memories, written) in op.anywhere.iter().zip([false, true]) {
                 for &memory in memories {
                     note(&mut self.any, memory, at, written);
                     note(&mut self.unknown, memory, at, written);
                 }
             }
         }
-        for (accesses, times) in [(&line.reads, &mut self.lines_read), (&line.writes, &mut self.lines_written)] {
-            for access in accesses {
+        for (written, times) in [(false, &mut self.lines_read), (true, &mut self.lines_written)] {
+            for access in line.timed(written) {
                 times.note(access, ALL, at);
             }
         }
@@ -180,10 +229,10 @@ impl Timeline {
             self.ports.entry((self.unlimited.unwrap_or(0), name)).or_default().hold(start, *holds);
         }
         let end = start + holds + latency;
-        for (accesses, times) in [(&needs.reads, &mut self.read), (&needs.writes, &mut self.written)] {
-            for access in accesses {
+        for (written, times) in [(false, &mut self.read), (true, &mut self.written)] {
+            for access in needs.accesses(written) {
                 times.note(access, ALL, end);
-                times.note(access, &access.units, end);
+                times.note(access, &access.units(&self.placing.rules), end);
             }
         }
         Some((start / self.cycles(), end))
@@ -196,17 +245,18 @@ impl Timeline {
         let (ports, holds, _) = needs.transfer.as_ref()?;
         let more = |access: &Access| if access.memory == self.shifted { shift } else { 0 };
         let (mut step, mut cycle) = (-1, 0);
-        for access in &needs.reads {
+        let rules = &self.placing.rules;
+        for access in needs.accesses(false) {
             let more = more(access);
             step = step.max(self.lines_written.last(access, ALL, more) + self.before_move);
-            cycle = cycle.max(self.written.last(access, &access.units, more));
+            cycle = cycle.max(self.written.last(access, &access.units(rules), more));
         }
-        for access in &needs.writes {
-            let more = more(access);
+        for access in needs.accesses(true) {
+            let (more, units) = (more(access), access.units(rules));
             step = step.max(self.lines_written.last(access, ALL, more) + 1);
             step = step.max(self.lines_read.last(access, ALL, more) + 1);
-            cycle = cycle.max(self.written.last(access, &access.units, more));
-            cycle = cycle.max(self.read.last(access, &access.units, more));
+            cycle = cycle.max(self.written.last(access, &units, more));
+            cycle = cycle.max(self.read.last(access, &units, more));
         }
         let each = self.cycles();
         let whole = |cycle: i64| up(cycle, each) * each;
@@ -230,10 +280,10 @@ impl Timeline {
         for op in &needs.ops {
             at = self.placing.earliest_read(op, at);
         }
-        for access in &needs.reads {
+        for access in needs.timed(false) {
             if needs.transfer.is_some() {
                 at = at.max(self.lines_written.last(access, ALL, 0) + self.before_move);
-                cycle = cycle.max(self.written.last(access, &access.units, 0));
+                cycle = cycle.max(self.written.last(access, &access.units(&self.placing.rules), 0));
             } else {
                 cycle = cycle.max(self.written.last(access, ALL, 0));
             }
@@ -243,8 +293,8 @@ impl Timeline {
 
     /// The last step that touches what an access does, `more` long words higher; before, -1.
     pub fn last_of(&self, access: &Access, more: i64) -> i64 {
-        let (units, rules) = (&access.units, &self.placing.rules);
-        if !self.shared.contains(&access.memory) {
+        let (rules, units) = (&self.placing.rules, &access.units(&self.placing.rules));
+        if !rules.shared.contains(&access.memory) {
             if !access.cycles.is_empty() {
                 return self.placing.last(access.memory, access.cycles.iter().map(|word| word + more));
             }

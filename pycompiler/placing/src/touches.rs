@@ -6,30 +6,46 @@ use rustc_hash::FxHashMap as Map;
 /// A unit of a memory: its group and its L2B, in one number; None stands for all units.
 pub(crate) type Unit = Option<i64>;
 
+/// A group and an L2B of it; None stands for all.
+pub type Site = (Option<i64>, Option<i64>);
+
 /// Long words of a memory that an operand touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    pub(crate) memory: Name,
+    /// The memory.
+    pub memory: Name,
+    /// Where the words lie, if the memory is above the PEs.
+    pub unit: Site,
     /// From the first word to before the last; None if only a register knows which.
-    pub(crate) range: Option<(i64, i64)>,
+    pub range: Option<(i64, i64)>,
     /// For an operand in a PE, the word of each cycle.
-    pub(crate) cycles: Vec<i64>,
-    pub(crate) units: Vec<Unit>,
+    pub cycles: Vec<i64>,
+    /// The issue slot of the instruction.
+    pub slot: Name,
+    /// The memory above the PEs from which the written data comes.
+    pub source: Option<Name>,
 }
 
 impl Access {
-    /// Returns the words from `low` to before `high`, in a group and an L2B; None is all. Without a range only a register
-    /// knows which words they are. `cycles` has the word of each cycle, if it is an operand in a PE.
-    pub fn new(
-        rules: &Rules,
-        memory: Name,
-        range: Option<(i64, i64)>,
-        unit: (Option<i64>, Option<i64>),
-        cycles: Vec<i64>,
-    ) -> Self {
+    /// Whether both touch a common long word.
+    pub fn touches(&self, other: &Self) -> bool {
+        let meet = |one: Option<i64>, other: Option<i64>| one.is_none() || other.is_none() || one == other;
+        let apart = |(low, high): (i64, i64), (first, last): (i64, i64)| low >= last || first >= high;
+        self.memory == other.memory
+            && !self.range.zip(other.range).is_some_and(|(own, theirs)| apart(own, theirs))
+            && meet(self.unit.0, other.unit.0)
+            && meet(self.unit.1, other.unit.1)
+    }
+
+    /// The same words `more` long words higher.
+    pub(crate) fn moved(&self, more: i64) -> Self {
+        Self { range: self.range.map(|(low, high)| (low + more, high + more)), ..self.clone() }
+    }
+
+    pub(crate) fn units(&self, rules: &Rules) -> Vec<Unit> {
         let (groups, l2bs) = rules.l2bs;
         let each = |one: Option<i64>, all: i64| one.map_or(0..all, |one| one..one + 1);
-        let units = each(unit.0, groups).flat_map(|g| each(unit.1, l2bs).map(move |l| Some(g * l2bs + l))).collect();
-        Self { memory, range, cycles, units }
+        each(self.unit.0, groups).flat_map(|g| each(self.unit.1, l2bs).map(move |l| Some(g * l2bs + l))).collect()
     }
 }
 

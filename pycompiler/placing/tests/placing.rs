@@ -1,6 +1,6 @@
 //! Drawn instructions: each stands where a plain reading of the rules lets it stand, and nowhere earlier.
 
-use placing::{schedule, Access, Facts, Hazard, Name, Needs, Op, Operand, Rules, Timeline};
+use placing::{distance, schedule, Access, Facts, Hazard, Name, Needs, Op, Operand, Rules, Timeline};
 use std::sync::Arc;
 
 const SLOTS: [Name; 3] = [0, 1, 2];
@@ -30,6 +30,7 @@ fn rules() -> Arc<Rules> {
     };
     let mut rules = Rules::new(vec![rule(Some(2), None, 0), rule(None, Some(7), 1)], CYCLES);
     rules.above = vec![ABOVE];
+    rules.shared = vec![ABOVE];
     rules.shares = vec![(vec![1, 2], 1)];
     rules.unit = 2;
     Arc::new(rules)
@@ -53,10 +54,9 @@ fn op(rules: &Rules, (slot, reads, writes): &Drawn) -> Arc<Op> {
         takes: Vec::new(),
         flushes: false,
         source: None,
-        anywhere: [Vec::new(), Vec::new()],
     };
-    let operand = |words: &[i64]| vec![Operand::Pe(MEMORY, words.to_vec(), 1, vec![])];
-    Arc::new(Op::new(rules, facts, operand(reads), operand(writes)))
+    let operand = |words: &[i64]| Operand::Pe(MEMORY, words.to_vec(), 1, vec![], None);
+    Arc::new(Op::new(rules, facts, &[(operand(reads), false), (operand(writes), true)]))
 }
 
 /// Whether an instruction behind `program`, whose steps are known, may stand at a step. Lines do not share it: all write one
@@ -87,11 +87,11 @@ fn each_instruction_has_the_first_step_that_the_rules_allow() {
     for seed in 0..40 {
         let (mut random, rules) = (Random(seed), rules());
         let program: Vec<Drawn> = (0..25).map(|_| drawn(&mut random)).collect();
-        let mut timeline = Timeline::new(Arc::clone(&rules), 9, vec![ABOVE], ABOVE, false);
+        let mut timeline = Timeline::new(Arc::clone(&rules), 9, ABOVE, false);
         let mut steps: Vec<i64> = Vec::new();
         for (number, one) in program.iter().enumerate() {
             let wanted = (0..).find(|&step| may(&program[..number], &steps, one, step)).unwrap();
-            let line = Needs { ops: vec![op(&rules, one)], reads: vec![], writes: vec![], transfer: None };
+            let line = Needs::of_line(&rules, vec![op(&rules, one)]);
             assert_eq!(timeline.place_lines(&[&line]), wanted, "seed {seed}, instruction {number}");
             steps.push(wanted);
         }
@@ -104,20 +104,54 @@ fn each_instruction_has_the_first_step_that_the_rules_allow() {
 }
 
 #[test]
+fn a_line_keeps_its_distance_from_the_lines_before_it() {
+    for seed in 0..40 {
+        let (mut random, rules) = (Random(seed), rules());
+        let mut issued: Vec<(Drawn, Option<Needs>)> = Vec::new();
+        for number in 0..25 {
+            let one = drawn(&mut random);
+            let line = Needs::of_line(&rules, vec![op(&rules, &one)]);
+            let newest = issued.iter().rev().map(|(_, line)| line.as_ref());
+            let found = distance(&rules, newest, &line);
+            let range = |words: &[i64]| (words.iter().min().copied(), words.iter().max().copied());
+            // Steps behind a write of a range that it reads, and cycles from each write to each read of the same word.
+            let late = |gap: &i64| {
+                issued.iter().rev().zip(1..).all(|(((slot, _, writes), line), back)| {
+                    let mut words = (0..).zip(writes).flat_map(|(w, word)| {
+                        (0..).zip(&one.1).filter(move |(_, read)| *read == word).map(move |(r, _)| (w, r))
+                    });
+                    let steps = back + gap;
+                    let ((low, high), (first, last)) = (range(writes), range(&one.1));
+                    match (line, slot) {
+                        (Some(_), 0) => steps >= 3 || last < low || high < first,
+                        (Some(_), 1) => words.all(|(w, r)| steps * CYCLES + r - w >= 8),
+                        _ => true,
+                    }
+                })
+            };
+            assert_eq!(Some(found), (0..).find(late), "seed {seed}, line {number}");
+            let idle = (Vec::new(), Vec::new());
+            issued.extend((0..found).map(|_| ((0, idle.0.clone(), idle.1.clone()), None)));
+            issued.push((one, Some(line)));
+        }
+    }
+}
+
+#[test]
 fn moves_wait_for_what_they_touch_and_for_their_port() {
     for seed in 0..40 {
         let (mut random, rules) = (Random(seed), rules());
-        let mut timeline = Timeline::new(Arc::clone(&rules), 9, vec![ABOVE], ABOVE, false);
+        let mut timeline = Timeline::new(Arc::clone(&rules), 9, ABOVE, false);
         // Each MV: its first and last block of two words, whether it writes them, for how long it
         // holds its port, its start and its end.
         let mut placed: Vec<(i64, i64, bool, i64, i64, i64)> = Vec::new();
         for number in 0..25 {
             let (low, words, writes) = (random.below(30), 1 + random.below(5), random.below(2) == 0);
             let (holds, latency) = (1 + random.below(9), random.below(20));
-            let access = Access::new(&rules, ABOVE, Some((low, low + words)), (None, None), vec![]);
-            let (reads, written) = if writes { (vec![], vec![access]) } else { (vec![access], vec![]) };
-            let transfer = Some((vec![20], holds, latency));
-            let needs = Needs { ops: vec![], reads, writes: written, transfer };
+            let (unit, range, cycles) = ((None, None), Some((low, low + words)), vec![]);
+            let access = Access { memory: ABOVE, unit, range, cycles, slot: 9, source: None };
+            let moved = if writes { [vec![], vec![access]] } else { [vec![access], vec![]] };
+            let needs = Needs::of_move(moved, (vec![20], holds, latency));
             let (first, last) = (low / 2, (low + words - 1) / 2);
             // The port serves one MV at a time. Words that one of both writes are touched one after the other.
             let free = |start: i64| {

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from compiling import LONG, compiled, model_of
 
+from emu2._core import Ready
 from pycompiler.code.lines import Fragment
-from pycompiler.emit.addressed_lines import Ready, Shelf
+from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.early_downloads import Part, bring_forward
 from pycompiler.emit.fragment_cache import Fragments
@@ -60,7 +61,7 @@ def lines(graph: MNGraph, target: Target) -> list[list[Ready]]:
 
 def kept(ready: Ready) -> list[tuple[str, int, int, bool]]:
     """Return what a line touches of values: memory, first word, end, whether it writes."""
-    found = [(a, False) for a in ready.touched.reads] + [(a, True) for a in ready.touched.writes]
+    found = [(a, False) for a in ready.reads] + [(a, True) for a in ready.writes]
     return [(a.memory, a.low, a.high, writes) for a, writes in found if a.memory in KEPT]
 
 

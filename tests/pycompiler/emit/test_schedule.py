@@ -80,5 +80,5 @@ def test_a_shelf_keeps_lines_apart_that_must_not_be_packed() -> None:
     for packed in (False, True):
         alone = Shelf({}, target).of(replace(fragment, packed=packed))
         found = shelf.of(replace(fragment, packed=packed))
-        assert [one.text for one in found.lines] == [one.text for one in alone.lines]
+        assert [one.line for one in found.lines] == [one.line for one in alone.lines]
         assert len(found.lines) == 1 + packed

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pycompiler.code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
-from pycompiler.emit.addressed_lines import Ready
-from pycompiler.emit.hazards import Accesses
 from pycompiler.emit.other_blocks import OtherBlocks
+from pycompiler.emit.ready import Addressed
 from pycompiler.emit.shifted import Shifted
 from pycompiler.emit.units import Kind
 from pycompiler.emit.webs import Web, webs_of
@@ -127,10 +126,10 @@ def test_words_of_a_value_have_no_web() -> None:
 def test_a_node_that_needs_most_of_a_memory_at_once_has_no_webs_there() -> None:
     """Its webs would find no place one after the other."""
     words = TARGET.words("l1bm")
-    blocks = OtherBlocks(TARGET, words, Shifted(TARGET))
+    blocks = OtherBlocks(TARGET, words, Shifted())
     for size, memories in ((words // 2, {"l1bm"}), (words // 2 + 64, set())):
         lines = [up(at) for at in range(0, size, 64)] + [down(at) for at in range(0, size, 64)]
-        ready = [Ready(one, Accesses((), ()), "", False) for one in lines]
+        ready = list(map(Addressed({}, TARGET).ready, lines))
         assert blocks.use(ready, Kind.TRANSFER).memories == memories
 
 
