@@ -13,7 +13,7 @@ from .clock import Clock
 from .early_downloads import Part, bring_forward
 from .hazards import Tracker
 from .text import Addresses
-from .writer import Code, Listing, Writer
+from .writer import START, Behind, Code, Listing, Writer
 
 
 def concatenate(
@@ -22,20 +22,20 @@ def concatenate(
     target: Target,
     downloads: Sequence[bool] = (),
     shelf: Shelf | None = None,
+    behind: Behind = START,
 ) -> Code:
     """Make one program of ``(node, comment, fragment)``; at its end every MV has finished.
 
     A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while earlier
     nodes still compute. ``downloads`` says for each fragment whether it is a download, whose parts
     may be moved before earlier nodes; without it, the order does not change. ``shelf`` keeps the
-    lines for other programs of the same nodes.
+    lines for other programs of the same nodes. The program stands ``behind`` others.
     """
-    clock = Clock(target)
-    writer = Writer(target, Tracker(target), clock)
+    writer = Writer(target, Tracker(target, behind.steps), Clock(target))
     shelf = shelf or Shelf(addresses, target)
     ready = [shelf.of(fragment) for _, _, fragment in fragments]
     names = [(node, comment) for node, comment, _ in fragments]
-    listing = Listing(names, [lines.busy for lines in ready], writer)
+    listing = Listing(names, [lines.busy for lines in ready], writer, behind.nodes)
     own = [lines.lines for lines in ready]
     parts = list(bring_forward(own, downloads or [False] * len(own), target))
     for owner, line in _hoisted(parts):

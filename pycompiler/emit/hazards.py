@@ -5,6 +5,8 @@ All hazard rules come from the spec of the machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from emu2._core import Ready, distance
 
 from ..machine import Target
@@ -31,7 +33,7 @@ class Tracker:
     found after it, so that repeated code (the next layer, the next slice) costs little.
     """
 
-    def __init__(self, target: Target):
+    def __init__(self, target: Target, last: Sequence[Ready | None] = ()):
         self.target = target
         self.step = 0
         self.moves: dict[int, Ready] = {}
@@ -39,8 +41,13 @@ class Tracker:
         self._rules = rules_of(target)
         # No rule depends on earlier steps.
         self._reach = self._rules.reach
-        self._recent = _Recent((None,) * self._reach)
+        self._recent = _Recent((*last, *(None,) * self._reach)[: self._reach])
         self._all = {self._recent.steps: self._recent}
+
+    @property
+    def last(self) -> Sequence[Ready | None]:
+        """The lines of the last steps, newest first, from which a next line may need distance."""
+        return self._recent.steps
 
     def tags_before(self, ready: Ready) -> list[int]:
         """Return the tags of the MVs that must finish before a line."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 from math import lcm
 
 from emu2._core import Ready
@@ -24,12 +25,27 @@ from .shifted import MEMORY, Shifted
 from .text import Addresses
 from .timeline import Placed, Timeline
 from .units import Kind, Prepared, Unit, prepare
-from .writer import Code, Listing, Writer
+from .writer import START, Behind, Code, Listing, Writer
 
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
+
+
+class Way(Enum):
+    """How nodes may be placed."""
+
+    #: with the words that their layers use, in their order
+    OWN = "own words"
+    #: with other words, in their order; masks stay in their registers
+    KEPT = "kept masks"
+    #: with other words and their own masks, by urgency
+    URGENT = "urgent first"
+    #: the same, but the time at which a node may start counts half
+    LATE = "urgent first, starts count half"
+
+
 #: How much the time at which a node may start counts in each order of urgency.
-_WEIGHTS = (1.0, 0.5)
+_WEIGHTS = {Way.URGENT: 1.0, Way.LATE: 0.5}
 
 
 def merge(
@@ -38,26 +54,34 @@ def merge(
     target: Target,
     kinds: Sequence[Kind],
     shelf: Shelf | None = None,
+    behind: Behind = START,
+    known: dict[bool, Way] | None = None,
 ) -> Code | None:
     """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
 
     ``kinds`` has the kind of each node. ``shelf`` keeps the lines, with their port needs, for other
-    programs of the same nodes. None if lines that belong together cannot be kept together.
+    programs of the same nodes. The program stands ``behind`` others. ``known`` has the best ways of
+    these, by whether orders of urgency were possible; only the best is tried then. None if lines
+    that belong together cannot be kept together.
     """
-    best: tuple[Prepared, list[Placed]] | None = None
-    shelf = shelf or Shelf(addresses, target)
-    for made in _ways([fragment for _, _, fragment in fragments], addresses, target, kinds, shelf):
+    best: tuple[Way, Prepared, list[Placed]] | None = None
+    shelf, known = shelf or Shelf(addresses, target), {} if known is None else known
+    parts = [fragment for _, _, fragment in fragments]
+    # Nodes may read what others leave in registers, or downloads have an order of their own.
+    free = not any(one.loose for one in parts) and Kind.FIXED not in kinds
+    for way, made in _ways(parts, addresses, target, kinds, shelf, free, known.get(free)):
         placed = place(made, target)
         # What waits add when the lines are written differs by less than a hundredth.
-        if best is None or _end(placed) * 100 < _end(best[1]) * 99:
-            best = made, placed
+        if best is None or _end(placed) * 100 < _end(best[2]) * 99:
+            best = way, made, placed
     if best is None:
         return None
-    made, placed = best
+    known[free], made, placed = best
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in made.lines],
-        Writer(target, Tracker(target), Clock(target), early_waits=True),
+        Writer(target, Tracker(target, behind.steps), Clock(target), early_waits=True),
+        behind.nodes,
     )
     return _written(placed, listing)
 
@@ -68,33 +92,40 @@ def _ways(
     target: Target,
     kinds: Sequence[Kind],
     shelf: Shelf,
-) -> Iterator[Prepared]:
+    free: bool,
+    wanted: Way | None,
+) -> Iterator[tuple[Way, Prepared]]:
     """Yield what may be placed; nothing if lines that belong together cannot be kept together.
 
-    Masks stay in their registers, and nodes come in their order. Or nodes make their own masks and
-    come in orders of urgency. If that is not possible, nodes may have the words that their layers
-    use, or others. A line that is placed early may hold up a longer chain, so no way is always
-    best.
+    If nodes are ``free``, they may come in orders of urgency. If that is not possible, they may
+    have the words that their layers use, or others. A line that is placed early may hold up a
+    longer chain, so no way is always best. If ``wanted`` is possible, it is the only one.
     """
-    kept = prepare(fragments, addresses, target, kinds, shelf)
-    if kept is None:
-        return
-    made = urgency = None
-    # Nodes may read what others leave in registers, or downloads have an order of their own.
-    if len(kept.free) + kinds.count(Kind.DOWNLOAD) >= len(kept.lines):
+    if free and wanted is not Way.KEPT:
         made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
         urgency = None if made is None else Urgency.of(made.lines, target)
-    if made is None or urgency is None:
-        yield replace(kept, free=())
-        yield kept
-        return
-    yield kept
-    own: dict[int, list[Unit]] = {}
-    for unit in made.units:
-        own.setdefault(unit.owner, []).append(unit)
-    for weight in _WEIGHTS:
-        order = urgency.order(weight)
-        yield replace(made, units=[unit for node in order for unit in own.get(node, ())])
+        if made is not None and urgency is not None:
+            if wanted is None:
+                yield from _kept(prepare(fragments, addresses, target, kinds, shelf))
+            own: dict[int, list[Unit]] = {}
+            for unit in made.units:
+                own.setdefault(unit.owner, []).append(unit)
+            for way, weight in _WEIGHTS.items():
+                if wanted in (None, way):
+                    order = urgency.order(weight)
+                    units = [unit for node in order for unit in own.get(node, ())]
+                    yield way, replace(made, units=units)
+            return
+    kept = prepare(fragments, addresses, target, kinds, shelf)
+    if wanted is not Way.KEPT and kept is not None:
+        yield Way.OWN, replace(kept, free=())
+    if wanted is not Way.OWN:
+        yield from _kept(kept)
+
+
+def _kept(made: Prepared | None) -> Iterator[tuple[Way, Prepared]]:
+    if made is not None:
+        yield Way.KEPT, made
 
 
 def _end(placed: Sequence[Placed]) -> int:

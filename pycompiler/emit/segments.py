@@ -12,11 +12,9 @@ from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
-from .addressed_lines import Shelf
-from .concat import concatenate
 from .fragment_cache import Fragments
-from .merge import merge
 from .units import Kind
+from .windows import Windows
 from .writer import Code
 
 #: The values of the option `emit`.
@@ -56,25 +54,14 @@ def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Se
 
 
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) -> Code:
-    """Return the program of the nodes of one segment.
-
-    A merged program that would take longer than the nodes one after the other is not used.
-    """
-    addresses = addresses_of(graph)
+    """Return the program of the nodes of one segment."""
+    windows = Windows(addresses_of(graph), target, merged=emit == MERGED)
     made = Fragments(target)
-    fragments = []
     for node in nodes:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
-        fragments.append((node.name, comment, made.of(node, graph)))
-    downloads = [node.op == DOWNLOAD for node in nodes]
-    shelf = Shelf(addresses, target)
-    code = concatenate(fragments, addresses, target, downloads, shelf)
-    if emit == MERGED:
-        merged = merge(fragments, addresses, target, [kind_of(node) for node in nodes], shelf)
-        if merged is not None and merged.cycles < code.cycles:
-            return merged
-    return code
+        windows.add(node.name, comment, made.of(node, graph), kind_of(node))
+    return windows.finish()
 
 
 def kind_of(node: MNNode) -> Kind:

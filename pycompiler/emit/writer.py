@@ -8,7 +8,7 @@ so that :func:`.relocation.relocate` can move the whole program to another DRAM 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from emu2._core import Ready
 
@@ -58,6 +58,7 @@ class Code:
 
     ``cycles`` are those of the cycle model. ``runs`` tell which nodes each line belongs to;
     ``transfers`` are the MVs in order of issue. Both name nodes by their number in ``nodes``.
+    ``last`` are the lines of the last steps, newest first; at its end no MV runs.
     """
 
     lines: tuple[str, ...]
@@ -66,11 +67,24 @@ class Code:
     cycles: int
     runs: tuple[Run, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    last: Sequence[Ready | None] = ()
 
     @property
     def text(self) -> str:
         """The program text."""
         return "".join(line + "\n" for line in self.lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """What stands before a program: so many nodes, and the lines of the last steps."""
+
+    nodes: int
+    steps: Sequence[Ready | None]
+
+
+#: Nothing stands before the program.
+START = Behind(0, ())
 
 
 @dataclass
@@ -168,7 +182,7 @@ class Listing:
 
     ``names`` are the nodes with their comments, ``busy`` the steps in which each uses a slot. A
     comment introduces a node with its number before its first line. A comment with numbers stands
-    wherever lines of other nodes begin.
+    wherever lines of other nodes begin. The first node has number ``first`` in the text.
     """
 
     def __init__(
@@ -176,8 +190,10 @@ class Listing:
         names: Sequence[tuple[str, str]],
         busy: Sequence[Mapping[str, int]],
         writer: Writer,
+        first: int,
     ):
         self._names, self._writer, self.target = names, writer, writer.target
+        self._first = first
         self._rows = [_Row(own) for own in busy]
         self._runs: list[Run] = []
         self._named: set[int] = set()
@@ -216,12 +232,12 @@ class Listing:
         new = [node for node in owners if node not in self._named]
         self._introduce(new)
         if new != list(owners) or len(new) > 1:
-            writer.lines.append(f"# {' + '.join(map(str, owners))}")
+            writer.lines.append(f"# {' + '.join(str(self._first + node) for node in owners)}")
 
     def _introduce(self, nodes: Iterable[int]) -> None:
         for node in nodes:
             self._named.add(node)
-            self._writer.lines.append(f"# {node}: {self._names[node][1]}")
+            self._writer.lines.append(f"# {self._first + node}: {self._names[node][1]}")
 
     def _counted(self, owner: int) -> _Row:
         """Count the steps and waits since the last call for a node."""
@@ -253,4 +269,29 @@ class Listing:
             writer.cycles,
             tuple(self._runs),
             tuple(self._transfers),
+            writer.tracker.last,
         )
+
+
+def joined(codes: Sequence[Code]) -> Code:
+    """Return one program of programs that follow each other, each with nodes of its own."""
+    lines, relocations = list[str](), list[Relocation]()
+    nodes, runs, transfers = list[NodeCode](), list[Run](), list[Transfer]()
+    cycles = 0
+    for code in codes:
+        line, node = len(lines), len(nodes)
+        lines += code.lines
+        relocations += (replace(one, line=line + one.line) for one in code.relocations)
+        runs += (
+            Run(line + one.line, cycles + one.cycle, tuple(node + n for n in one.nodes))
+            for one in code.runs
+        )
+        transfers += (
+            replace(m, node=node + m.node, start=cycles + m.start, end=cycles + m.end)
+            for m in code.transfers
+        )
+        nodes += code.nodes
+        cycles += code.cycles
+    last = codes[-1].last if codes else ()
+    parts = tuple(lines), tuple(relocations), tuple(nodes), cycles, tuple(runs), tuple(transfers)
+    return Code(*parts, last)

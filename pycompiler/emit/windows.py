@@ -1,0 +1,72 @@
+"""Windows: a long program is made part by part, so that memory and time of a part stay bounded.
+
+A part is the program of some nodes that follow each other. At its end all MVs have finished, so
+the next part needs to know only the lines of its last steps. The first part tries all ways of
+placing nodes. Later ones take what was best there: nodes of one network are much alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..code.lines import Fragment
+from ..machine import Target
+from .addressed_lines import Shelf
+from .concat import concatenate
+from .merge import Way, merge
+from .text import Addresses
+from .units import Kind
+from .writer import START, Behind, Code, joined
+
+#: At most how many lines of nodes a part has, unless it has one node. Lines that are farther apart
+#: share no steps: with parts of half as many lines BERT-base takes a hundredth more cycles, with
+#: one part of all lines as well.
+WINDOW = 1 << 14
+
+
+class Windows:
+    """Makes the program of nodes that come one after the other; ``merged``: they may share lines.
+
+    A merged program that would take longer than the nodes one after the other is not used.
+    """
+
+    def __init__(self, addresses: Addresses, target: Target, *, merged: bool):
+        self._addresses, self._target = addresses, target
+        self._codes: list[Code] = []
+        self._nodes: list[tuple[str, str, Fragment]] = []
+        self._kinds: list[Kind] = []
+        self._behind, self._lines = START, 0
+        self._ways: dict[bool, Way] = {}
+        #: Whether each form is made; after the first part, only the better one.
+        self._forms: Mapping[bool, bool] = {False: True, True: merged}
+
+    def add(self, name: str, comment: str, fragment: Fragment, kind: Kind) -> None:
+        """Add a node."""
+        if self._lines and self._lines + len(fragment.lines) > WINDOW:
+            self._close()
+        self._nodes.append((name, comment, fragment))
+        self._kinds.append(kind)
+        self._lines += len(fragment.lines)
+
+    def finish(self) -> Code:
+        """Return the program of all nodes."""
+        self._close()
+        return joined(self._codes)
+
+    def _close(self) -> None:
+        """Make the program of the nodes since the last part."""
+        nodes, addresses, target, kinds = self._nodes, self._addresses, self._target, self._kinds
+        shelf, found = Shelf(addresses, target), dict[bool, Code]()
+        if self._forms[True]:
+            merged = merge(nodes, addresses, target, kinds, shelf, self._behind, self._ways)
+            if merged is not None:
+                found[True] = merged
+        if self._forms[False] or not found:
+            downloads = [kind is Kind.DOWNLOAD for kind in kinds]
+            found[False] = concatenate(nodes, addresses, target, downloads, shelf, self._behind)
+        best = min(found, key=lambda form: (found[form].cycles, form))
+        if len(found) > 1:
+            self._forms = {form: form is best for form in found}
+        self._codes.append(found[best])
+        self._behind = Behind(self._behind.nodes + len(nodes), found[best].last)
+        self._nodes, self._kinds, self._lines = [], [], 0
