@@ -58,6 +58,7 @@ __all__ = [
     "to_text",
     "unpack",
     "walk_schedule",
+    "webs",
     "what_if_specs",
     "write_asm",
 ]
@@ -218,6 +219,7 @@ class PlacingRules:
         long: int,
         added: str,
         entries: str,
+        blocks: str,
     ) -> PlacingRules: ...
     @property
     def reach(self) -> int: ...
@@ -276,6 +278,9 @@ class Ready:
 def schedule_lines(
     rules: PlacingRules, steps: Sequence[Sequence[Op]]
 ) -> list[list[int]] | None: ...
+def webs(
+    rules: PlacingRules, memory: str, lines: Sequence[Ready]
+) -> tuple[list[tuple[int, int, int, int]], list[list[tuple[int, int]]]]: ...
 def distance(rules: PlacingRules, recent: Sequence[Ready | None], ready: Ready) -> int: ...
 
 @final

@@ -65,7 +65,7 @@ class OtherBlocks:
 
     def use(self, lines: Sequence[Ready], kind: Kind) -> Use:
         """Return how a node of a kind uses transfer memories."""
-        found = webs_of([ready.line for ready in lines], self._target)
+        found = webs_of(lines, self._target)
         # Downloads choose their words of L2BM for all MVs of a chunk.
         memories = {_BLOCKS} if kind is Kind.DOWNLOAD else set(MEMORIES)
         memories -= {m for m, most in _most(found).items() if most * _FULL > self._words[m]}

@@ -45,4 +45,5 @@ def rules_of(target: Target) -> PlacingRules:
         long=WORDS_PER_LONG,
         added="t",
         entries="dar",
+        blocks="l1bm",
     )

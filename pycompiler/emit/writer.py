@@ -67,7 +67,7 @@ class Code:
     cycles: int
     runs: tuple[Run, ...] = ()
     transfers: tuple[Transfer, ...] = ()
-    last: Sequence[Ready | None] = ()
+    last: Sequence[Ready | None] = field(default=(), compare=False)
 
     @property
     def text(self) -> str:

@@ -62,7 +62,7 @@ mod _core {
     #[pymodule_export]
     use super::packing::{search_offsets, spread_offsets};
     #[pymodule_export]
-    use super::placing::{distance, schedule_lines, PyAccess, PyOp, PyReady, PyRules, PyTimeline};
+    use super::placing::{distance, schedule_lines, webs, PyAccess, PyOp, PyReady, PyRules, PyTimeline};
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

@@ -29,7 +29,7 @@ type Classes = [Py<PyAny>; 4];
 /// line makes one access of each. `above` are the memories above the PEs, `shared` those that MVs use. Their words are
 /// compared in blocks of `granule` where lines touch them, and of `unit` where MVs do. `l2bs` are the groups and the L2Bs of
 /// each, `long` the words of a long word. `added` is the register that indirect addresses add, `entries` the memory of
-/// address registers. `operands` are the classes of operands in PEs, above them, of forwarding paths and of matrix registers.
+/// address registers, `blocks` the memory whose blocks begin at a multiple of their words. `operands` are the classes of operands in PEs, above them, of forwarding paths and of matrix registers.
 /// `issue` returns the precision, the inputs and the excluded memories of a mnemonic.
 #[pyclass(name = "PlacingRules", module = "emu2._core", frozen)]
 pub(crate) struct PyRules {
@@ -39,6 +39,7 @@ pub(crate) struct PyRules {
     long: i64,
     added: Name,
     entries: Name,
+    blocks: Name,
     classes: Classes,
     issue: Py<PyAny>,
     known: Mutex<HashMap<String, Issue>>,
@@ -78,7 +79,7 @@ impl Names {
 impl PyRules {
     #[new]
     #[pyo3(signature = (
-        hazards, shares, banks, above, shared, operands, issue, *, cycles, unit, granule, l2bs, long, added, entries
+        hazards, shares, banks, above, shared, operands, issue, *, cycles, unit, granule, l2bs, long, added, entries, blocks
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -96,6 +97,7 @@ impl PyRules {
         long: i64,
         added: &str,
         entries: &str,
+        blocks: &str,
     ) -> PyResult<Self> {
         if [cycles, unit, granule, l2bs.0, l2bs.1, long].iter().any(|&number| number < 1) {
             return Err(PyValueError::new_err("the sizes of a machine are at least 1"));
@@ -124,9 +126,9 @@ impl PyRules {
         (rules.shares, rules.banks) = (shares, banks.values().copied().collect());
         (rules.above, rules.shared) = (all(above), all(shared));
         (rules.unit, rules.granule, rules.l2bs) = (unit, granule, l2bs);
-        let (added, entries) = (names.of(added), names.of(entries));
-        let known = Mutex::default();
-        Ok(Self { rules: Arc::new(rules), names, banks, long, added, entries, classes: operands, issue, known })
+        let [added, entries, blocks] = [added, entries, blocks].map(|name| names.of(name));
+        let (rules, classes, known) = (Arc::new(rules), operands, Mutex::default());
+        Ok(Self { rules, names, banks, long, added, entries, blocks, classes, issue, known })
     }
 
     /// The steps for which a write can keep others away.
@@ -185,6 +187,7 @@ impl PyRules {
             unit: (operand.getattr(intern!(py, "group"))?.extract()?, operand.getattr(intern!(py, "l2b"))?.extract()?),
             start: base(operand, addresses)? + offset,
             words: operand.getattr(intern!(py, "words"))?.extract()?,
+            named: !operand.getattr(intern!(py, "value"))?.is_none(),
             entries: entries.map(|(first, count)| (self.entries, first, count)),
         })
     }
@@ -222,7 +225,7 @@ impl PyRules {
         }
         let flushes = !flush.is_none();
         all.extend(flushes.then_some((flush, false)));
-        let (mut operands, mut takes, mut source) = (Vec::new(), Vec::new(), None);
+        let (mut operands, mut takes, mut source, mut down) = (Vec::new(), Vec::new(), None, false);
         for (operand, written) in &all {
             let class = operand.get_type();
             if class.is(in_pe) {
@@ -235,6 +238,7 @@ impl PyRules {
             } else if class.is(above) {
                 let block = self.block(operand, addresses)?;
                 source = source.or_else(|| (!written).then_some(block.memory));
+                down |= *written && block.memory == self.blocks;
                 operands.push((Operand::Block(block), *written));
             } else if class.is(forward) {
                 takes.push(operand.getattr(intern!(py, "slot"))?.extract::<String>()?);
@@ -244,9 +248,12 @@ impl PyRules {
                 operands.push((Operand::Whole(memory), *written));
             }
         }
-        let Issue { precision, inputs, excludes } = self.issue(&instruction.getattr(intern!(py, "mnemonic"))?)?;
+        let mnemonic = instruction.getattr(intern!(py, "mnemonic"))?;
+        let Issue { precision, inputs, excludes } = self.issue(&mnemonic)?;
+        let name = mnemonic.cast::<PyString>()?.to_str()?;
+        let part = name.split_once('@').filter(|_| down).map(|(_, part)| self.names.of(part));
         let slot = self.name(instruction, intern!(py, "slot"))?;
-        let facts = Facts { slot, precision, inputs, excludes, takes: self.all(takes.clone()), flushes, source };
+        let facts = Facts { slot, precision, inputs, excludes, takes: self.all(takes.clone()), flushes, source, part };
         Ok((Op::new(&self.rules, facts, &operands), takes))
     }
 }
@@ -454,6 +461,29 @@ pub(crate) fn schedule_lines(
 pub(crate) fn distance(rules: &PyRules, recent: Vec<Option<PyRef<'_, PyReady>>>, ready: &PyReady) -> i64 {
     let before = recent.iter().map(|one| one.as_ref().map(|one| &one.needs));
     placing::distance(&rules.rules, before, &ready.needs)
+}
+
+/// The words of a web (first, behind the last), the multiples by which they may move, and how many instructions it has.
+type WebFacts = (i64, i64, i64, usize);
+
+/// Returns the webs of the lines of a node in one memory, and for each line the instructions that have one, with its number.
+#[pyfunction]
+pub(crate) fn webs(
+    rules: &PyRules,
+    memory: &str,
+    lines: Vec<PyRef<'_, PyReady>>,
+) -> (Vec<WebFacts>, Vec<Vec<(usize, usize)>>) {
+    let memory = rules.names.of(memory);
+    let needs: Vec<&Needs> = lines.iter().map(|line| &line.needs).collect();
+    let (webs, of_number) = placing::webs(&rules.rules, memory, memory == rules.blocks, &needs);
+    let mut next = 0;
+    let of_lines = needs.iter().map(|line| {
+        let first = next;
+        next += line.ops().len().max(1);
+        (first..next).filter_map(|number| Some((number - first, *of_number.get(&number)?))).collect()
+    });
+    let of_lines = of_lines.collect();
+    (webs.into_iter().map(|web| (web.range.0, web.range.1, web.unit, web.count)).collect(), of_lines)
 }
 
 /// The timeline of a whole program: the step of each line, and the start of each MV.

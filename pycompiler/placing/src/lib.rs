@@ -15,6 +15,7 @@ mod rules;
 mod schedule;
 mod timeline;
 mod touches;
+mod webs;
 
 pub use distance::distance;
 pub use op::{Block, Facts, Op, Operand};
@@ -22,3 +23,4 @@ pub use rules::{Hazard, Name, Rules};
 pub use schedule::schedule;
 pub use timeline::{Needs, Timeline, Transfer};
 pub use touches::{Access, Site};
+pub use webs::{webs, Web};

@@ -27,6 +27,8 @@ pub struct Block {
     pub start: i64,
     /// Their number.
     pub words: i64,
+    /// Whether they belong to a value.
+    pub named: bool,
     /// If only address registers know the words: their memory, the first entry, and the number of entries.
     pub entries: Option<(Name, i64, i64)>,
 }
@@ -34,8 +36,8 @@ pub struct Block {
 impl Block {
     /// The accesses of an operand of slot `slot`: what it reads to know its words, and its own.
     pub fn accesses(&self, slot: Name, source: Option<Name>) -> (Option<Access>, Access) {
-        let Self { memory, unit, start, words, entries } = *self;
-        let own = |memory, unit, range, source| Access { memory, unit, range, cycles: Vec::new(), slot, source };
+        let Self { memory, unit, start, words, named, entries } = *self;
+        let own = |memory, unit, range, source| Access { memory, unit, range, cycles: Vec::new(), slot, source, named };
         let range = entries.is_none().then_some((start, start + words));
         let entries = entries.map(|(dar, first, count)| own(dar, (None, None), Some((first, first + count)), None));
         (entries, own(memory, unit, range, source))
@@ -88,6 +90,8 @@ pub struct Facts {
     pub flushes: bool,
     /// Source memory of a transfer from L1BM or L2BM.
     pub source: Option<Name>,
+    /// The part of a memory that a transfer fills, if it names one.
+    pub part: Option<Name>,
 }
 
 /// All facts that decide about ports, except the words.
@@ -179,11 +183,19 @@ fn note(operand: &Operand, written: bool, facts: &Facts, out: &mut [Vec<Access>;
                 let cycles: Vec<i64> = at.iter().map(|word| word + more).collect();
                 let ends = cycles.iter().min().zip(cycles.iter().max()).map(|(&low, &high)| (low, high + 1));
                 let range = ends.filter(|_| register.is_none());
-                out[side].push(Access { memory: *memory, unit: (None, None), range, cycles, slot, source });
+                out[side].push(Access {
+                    memory: *memory,
+                    unit: (None, None),
+                    range,
+                    cycles,
+                    slot,
+                    source,
+                    named: false,
+                });
             }
             if let Some(register) = *register {
                 let (unit, cycles) = ((None, None), Vec::new());
-                out[0].push(Access { memory: register, unit, range: None, cycles, slot, source: None });
+                out[0].push(Access { memory: register, unit, range: None, cycles, slot, source: None, named: false });
                 anywhere[0].push(register);
                 anywhere[side].push(*memory);
             }

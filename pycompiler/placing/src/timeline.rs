@@ -63,6 +63,16 @@ impl Needs {
         self.ops.iter().flat_map(move |op| &op.accesses[side]).chain(&self.moved[side])
     }
 
+    /// What each of its instructions reads and writes, and what they fill; an MV is one.
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = ([&[Access]; 2], Filler)> {
+        fn slices(both: &[Vec<Access>; 2]) -> [&[Access]; 2] {
+            both.each_ref().map(Vec::as_slice)
+        }
+        let ops =
+            self.ops.iter().map(move |op| (slices(&op.accesses), op.facts.part.map_or(Filler::All, Filler::Part)));
+        ops.chain(self.transfer.iter().map(move |_| (slices(&self.moved), Filler::Units)))
+    }
+
     /// Whether `later` must not start before this has finished.
     pub fn conflicts(&self, later: &Self) -> bool {
         let meet = |mine: bool, theirs: bool| {
@@ -75,6 +85,14 @@ impl Needs {
     fn timed(&self, written: bool) -> impl Iterator<Item = &Access> {
         self.accesses(written).filter(|_| self.shared)
     }
+}
+
+/// Which parts of a memory a write fills: all, one that a transfer names, or the units of its operand.
+#[derive(Clone, Copy)]
+pub(crate) enum Filler {
+    All,
+    Part(Name),
+    Units,
 }
 
 /// The last steps with a read and with a write of a memory of which any word may be meant.

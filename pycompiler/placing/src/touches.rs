@@ -24,6 +24,8 @@ pub struct Access {
     pub slot: Name,
     /// The memory above the PEs from which the written data comes.
     pub source: Option<Name>,
+    /// Whether the words belong to a value.
+    pub named: bool,
 }
 
 impl Access {

@@ -54,6 +54,7 @@ fn op(rules: &Rules, (slot, reads, writes): &Drawn) -> Arc<Op> {
         takes: Vec::new(),
         flushes: false,
         source: None,
+        part: None,
     };
     let operand = |words: &[i64]| Operand::Pe(MEMORY, words.to_vec(), 1, vec![], None);
     Arc::new(Op::new(rules, facts, &[(operand(reads), false), (operand(writes), true)]))
@@ -149,7 +150,7 @@ fn moves_wait_for_what_they_touch_and_for_their_port() {
             let (low, words, writes) = (random.below(30), 1 + random.below(5), random.below(2) == 0);
             let (holds, latency) = (1 + random.below(9), random.below(20));
             let (unit, range, cycles) = ((None, None), Some((low, low + words)), vec![]);
-            let access = Access { memory: ABOVE, unit, range, cycles, slot: 9, source: None };
+            let access = Access { memory: ABOVE, unit, range, cycles, slot: 9, source: None, named: false };
             let moved = if writes { [vec![], vec![access]] } else { [vec![access], vec![]] };
             let needs = Needs::of_move(moved, (vec![20], holds, latency));
             let (first, last) = (low / 2, (low + words - 1) / 2);

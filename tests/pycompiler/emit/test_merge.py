@@ -340,5 +340,5 @@ def test_a_merged_program_that_is_slower_is_not_used(monkeypatch: pytest.MonkeyP
     def slow(*_: object) -> Code:
         return Code((), (), (), plain.cycles)
 
-    monkeypatch.setattr("pycompiler.emit.segments.merge", slow)
+    monkeypatch.setattr("pycompiler.emit.windows.merge", slow)
     assert emit_segments(graph, target, "l1merge")[0].code == plain

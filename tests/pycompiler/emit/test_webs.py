@@ -10,8 +10,10 @@ from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emu2._core import Ready
 from pycompiler.code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
 from pycompiler.emit.other_blocks import OtherBlocks
+from pycompiler.emit.ports import rules_of
 from pycompiler.emit.ready import Addressed
 from pycompiler.emit.shifted import Shifted
 from pycompiler.emit.units import Kind
@@ -46,11 +48,22 @@ def filled(l1b: int, at: int) -> Line:
     return line(f"l2bmb@{l1b}", block("l2bm", 0), block("l1bm", at))
 
 
+def ready(lines: Sequence[Line], target: Target = TARGET) -> list[Ready]:
+    """Return lines at their addresses; the time of an MV, which may have any length, is nothing."""
+    made = Addressed({"x": 0}, target)
+    return [
+        Ready.of_move(rules_of(target), line, {}, "mv", ([], 0, 0))
+        if isinstance(line, Move)
+        else made.ready(line)
+        for line in lines
+    ]
+
+
 def of(memory: str, lines: Sequence[Line], target: Target = TARGET) -> list[int | None]:
     """Return the number of each line's web of a memory, in the order of their first lines."""
     found: dict[Web, int] = {}
     out: list[int | None] = []
-    for webs in webs_of(lines, target):
+    for webs in webs_of(ready(lines, target), target):
         own = [web for one in webs for web in one if web.memory == memory]
         out.append(found.setdefault(own[0], len(found)) if own else None)
     return out
@@ -111,7 +124,7 @@ def test_a_line_with_two_blocks_has_a_web_for_each() -> None:
             Instruction("l1bm", "l1bmd", (PE,), (block("l1bm", 64),)),
         )
     )
-    _, found, _ = webs_of([up(0), both, down(64)], TARGET)
+    _, found, _ = webs_of(ready([up(0), both, down(64)]), TARGET)
     assert [[web.memory for web in one] for one in found] == [["l1bm", "l2bm"], ["l1bm"]]
     first, second = found[0][0], found[1][0]
     assert (first.low, first.high, first.count) == (0, 64, 2)
@@ -129,8 +142,7 @@ def test_a_node_that_needs_most_of_a_memory_at_once_has_no_webs_there() -> None:
     blocks = OtherBlocks(TARGET, words, Shifted())
     for size, memories in ((words // 2, {"l1bm"}), (words // 2 + 64, set())):
         lines = [up(at) for at in range(0, size, 64)] + [down(at) for at in range(0, size, 64)]
-        ready = list(map(Addressed({}, TARGET).ready, lines))
-        assert blocks.use(ready, Kind.TRANSFER).memories == memories
+        assert blocks.use(ready(lines), Kind.TRANSFER).memories == memories
 
 
 @given(st.integers(0, 2**32 - 1))
