@@ -1,6 +1,6 @@
 """Types of the compiled part of emu2; the docstrings are those of the objects themselves."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, final
@@ -210,7 +210,7 @@ class PlacingRules:
         above: Sequence[str],
         shared: Sequence[str],
         operands: Sequence[type],
-        issue: Callable[[str], tuple[str | None, Set[str], Set[str]]],
+        issue: Callable[[str], tuple[str | None, Sequence[str], Sequence[str]]],
         *,
         cycles: int,
         unit: int,
@@ -229,10 +229,6 @@ class Access:
     @property
     def memory(self) -> str: ...
     @property
-    def slot(self) -> str: ...
-    @property
-    def source(self) -> str | None: ...
-    @property
     def unit(self) -> tuple[int | None, int | None]: ...
     @property
     def low(self) -> int: ...
@@ -242,7 +238,6 @@ class Access:
     def cycles(self) -> tuple[int, ...]: ...
     @property
     def anywhere(self) -> bool: ...
-    def touches(self, other: Access) -> bool: ...
 
 @final
 class Op:
@@ -273,7 +268,6 @@ class Ready:
     @property
     def writes(self) -> tuple[Access, ...]: ...
     def conflicts(self, later: Ready) -> bool: ...
-    def raised(self, line: Any, by: Sequence[Sequence[tuple[str, int]]]) -> Ready: ...
 
 def schedule_lines(
     rules: PlacingRules, steps: Sequence[Sequence[Op]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import lcm
@@ -90,19 +90,6 @@ class Hazard:
         )
 
 
-@dataclass(frozen=True)
-class IssueRules:
-    """The facts of an instruction that decide what may share a line with it.
-
-    ``inputs`` are the inputs of the MAU that its sources come through, ``excludes`` the memories
-    that no other instruction of the line may access. Transfers have no such facts.
-    """
-
-    precision: str | None = None
-    inputs: frozenset[str] = frozenset()
-    excludes: frozenset[str] = frozenset()
-
-
 class Target:
     """A machine the compiler generates code for."""
 
@@ -119,7 +106,6 @@ class Target:
         #: The letters of assembly text that belong to no memory, by their names in the spec.
         self.syntax: dict[str, str | int] = dict(spec.syntax)
         self._maps: dict[tuple[Any, ...], TransferMap] = {}
-        self._issue_rules: dict[str, IssueRules] = {}
 
     # -- the tree ----------------------------------------------------------------------------
 
@@ -290,19 +276,16 @@ class Target:
         """The mask registers: destination, source, memory, entries (see ``emu2.Spec``)."""
         return dict(self.spec.masks)
 
-    def issue_rules(self, mnemonic: str) -> IssueRules:
-        """Return the facts of an instruction that decide what may share a line with it."""
-        name = mnemonic.partition("/")[0]
-        if name not in self._issue_rules:
-            facts = self.spec.instruction(name)
-            self._issue_rules[name] = (
-                IssueRules()
-                if facts is None
-                else IssueRules(
-                    facts["precision"], frozenset(facts["inputs"]), frozenset(facts["excludes"])
-                )
-            )
-        return self._issue_rules[name]
+    def issue_rules(self, mnemonic: str) -> tuple[str | None, Sequence[str], Sequence[str]]:
+        """Return the facts of an instruction that decide what may share a line with it.
+
+        They are its precision, the inputs of the MAU that its sources come through, and the
+        memories that no other instruction of the line may access. Transfers have no such facts.
+        """
+        facts = self.spec.instruction(mnemonic.partition("/")[0])
+        if facts is None:
+            return None, (), ()
+        return facts["precision"], facts["inputs"], facts["excludes"]
 
     @cached_property
     def products(self) -> dict[str, dict[str, Any]]:
@@ -350,7 +333,7 @@ def load_target(name: str) -> Target:
     unusable = why_unusable(spec)
     if unusable is not None:
         raise error("P0606", spec=name, reason=unusable)
-    excluded = target.issue_rules("imm").excludes.intersection(REGISTER_FILES)
+    excluded = {*REGISTER_FILES}.intersection(target.issue_rules("imm")[2])
     if excluded:
         reason = (
             f"the compiler loads constants into {' and '.join(sorted(excluded))} with `imm`, whose "

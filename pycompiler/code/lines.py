@@ -6,10 +6,10 @@ and adds the steps that hazards demand and the waits for MV instructions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..machine import WORDS_PER_LONG, Target
+from ..machine import Target
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,6 @@ class Instruction:
     sources: tuple[Operand, ...]
     destinations: tuple[Operand, ...]
     flush: PeOperand | None = None
-
-    @property
-    def source_above(self) -> str | None:
-        """The memory above the PEs that it reads, if it does."""
-        return next((one.memory for one in self.sources if isinstance(one, BlockOperand)), None)
-
-    def touched(self) -> Iterator[tuple[Operand, bool, int]]:
-        """Yield all operands, whether each is written, and the 32-bit words of an access.
-
-        The mask of an operand is read before it; the accesses that it serves decide its length.
-        """
-        flush = () if self.flush is None else (self.flush,)
-        for operands, written in ((self.sources, False), (self.destinations, True), (flush, False)):
-            for one in operands:
-                length = one.words if isinstance(one, PeOperand) else 0
-                if isinstance(one, PeOperand) and one.mask is not None:
-                    yield one.mask, False, max(length, WORDS_PER_LONG)
-                yield one, written, length
 
 
 @dataclass(frozen=True)

@@ -109,13 +109,6 @@ class Shelf:
         return Lines(list(map(made.ready, lines)), Counter(slots))
 
 
-def joined_line(lines: Sequence[Ready], target: Target) -> Ready:
-    """Return one line of all instructions, whose values keep the addresses of the first line."""
-    instructions = tuple(one for ready in lines for one in ready.line.instructions)
-    ops = tuple(op for ready in lines for op in ready.ops)
-    return Ready(rules_of(target), Step(instructions), lines[0].addresses, ops)
-
-
 def literals(line: Line) -> list[Literal]:
     """Return the literals of a line that name a value's address."""
     if isinstance(line, Move):

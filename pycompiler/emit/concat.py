@@ -39,7 +39,7 @@ def concatenate(
     own = [lines.lines for lines in ready]
     parts = list(bring_forward(own, downloads or [False] * len(own), target))
     for owner, line in _hoisted(parts):
-        listing.put(line, (line,), (owner,))
+        listing.put((line,), (owner,))
     return listing.finish()
 
 
@@ -73,9 +73,6 @@ def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, Ready]]:
         yield owner, ready
     for number, part in enumerate(parts):
         for index, ready in enumerate(part.lines):
-            if not ready.shared:
-                yield part.owner, ready
-                continue
             place = number, index
             if place not in moved:
                 yield part.owner, ready

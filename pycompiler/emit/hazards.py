@@ -13,24 +13,10 @@ from ..machine import Target
 from .ports import rules_of
 
 
-class _Recent:
-    """The lines of the last steps, newest first; None is an idle step.
-
-    ``next`` keeps, for each line that came next, its distance and the recent steps after it.
-    """
-
-    __slots__ = ("next", "steps")
-
-    def __init__(self, steps: tuple[Ready | None, ...]):
-        self.steps = steps
-        self.next: dict[Ready, tuple[int, _Recent]] = {}
-
-
 class Tracker:
     """Follows a program in issue order: recent steps, and the MVs that no line has waited for.
 
-    The recent steps are one object, and equal ones are shared. It keeps the distances that were
-    found after it, so that repeated code (the next layer, the next slice) costs little.
+    The program stands behind the lines ``last``, newest first; None is an idle step.
     """
 
     def __init__(self, target: Target, last: Sequence[Ready | None] = ()):
@@ -41,13 +27,8 @@ class Tracker:
         self._rules = rules_of(target)
         # No rule depends on earlier steps.
         self._reach = self._rules.reach
-        self._recent = _Recent((*last, *(None,) * self._reach)[: self._reach])
-        self._all = {self._recent.steps: self._recent}
-
-    @property
-    def last(self) -> Sequence[Ready | None]:
-        """The lines of the last steps, newest first, from which a next line may need distance."""
-        return self._recent.steps
+        #: The lines of the last steps, from which a next line may need distance.
+        self.last = (*last, *(None,) * self._reach)[: self._reach]
 
     def tags_before(self, ready: Ready) -> list[int]:
         """Return the tags of the MVs that must finish before a line."""
@@ -59,33 +40,20 @@ class Tracker:
 
     def distance(self, ready: Ready) -> int:
         """Count the steps that must still pass before a line is legal."""
-        return distance(self._rules, self._recent.steps, ready)
+        return distance(self._rules, self.last, ready)
 
     def issue(self, ready: Ready) -> int:
         """Note a PE line and the steps that must pass before it, and return their number."""
-        found = self._recent.next.get(ready)
-        if found is None:
-            before, steps = self._recent, self.distance(ready)
-            self.nops(steps)
-            found = before.next[ready] = steps, self._after(ready)
-        else:
-            self.step += found[0]
+        steps = self.distance(ready)
+        self.nops(steps)
         self.step += 1
-        self._recent = found[1]
-        return found[0]
+        self.last = (ready, *self.last)[: self._reach]
+        return steps
 
     def nops(self, count: int) -> None:
         """Note steps that touch nothing."""
         self.step += count
-        for _ in range(min(count, self._reach)):
-            self._recent = self._after(None)
-
-    def _after(self, ready: Ready | None) -> _Recent:
-        steps = (ready, *self._recent.steps)[: self._reach]
-        found = self._all.get(steps)
-        if found is None:
-            found = self._all[steps] = _Recent(steps)
-        return found
+        self.last = (*(None,) * min(count, self._reach), *self.last)[: self._reach]
 
     def next_tag(self) -> int:
         """Return the next tag; if an MV still uses it, the caller waits for that MV first."""

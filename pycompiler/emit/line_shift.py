@@ -24,11 +24,12 @@ def shifted(lines: Iterable[Line], shift: Shift) -> Iterator[Line]:
             continue
         for one in line.instructions:
             if id(one) not in made:
-                made[id(one)] = _instruction(one, words)
+                made[id(one)] = shifted_instruction(one, words)
         yield Step(tuple(made[id(one)] for one in line.instructions))
 
 
-def _instruction(one: Instruction, words: Mapping[str, int]) -> Instruction:
+def shifted_instruction(one: Instruction, words: Mapping[str, int]) -> Instruction:
+    """Return an instruction with its words in some memories moved."""
     flush = one.flush
     if flush is not None:
         found = _operand(flush, words)

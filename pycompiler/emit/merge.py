@@ -9,19 +9,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import groupby
 from math import lcm
 
 from emu2._core import Ready
 
 from ..code.lines import Fragment
 from ..machine import Target
-from .addressed_lines import Shelf, joined_line
+from .addressed_lines import Shelf
 from .clock import Clock
 from .hazards import Tracker
 from .node_order import Urgency
 from .other_blocks import OtherBlocks, Use
 from .other_words import OtherWords
-from .shifted import MEMORY, Shifted
+from .shifted import MEMORY, raised
 from .text import Addresses
 from .timeline import Placed, Timeline
 from .units import Kind, Prepared, Unit, prepare
@@ -154,8 +155,8 @@ def _placed(
     """
     units, limit = made.units, made.limit
     timeline = Timeline(target, unlimited)
-    shifted, others = Shifted(), OtherWords(target, limit, masks_stay=made.masks_stay)
-    blocks = OtherBlocks(target, limit, shifted)
+    others = OtherWords(target, limit, masks_stay=made.masks_stay)
+    blocks = OtherBlocks(target, limit)
     uses, at = _uses(made, blocks, crowded), Counter[int]()
     shift = 0
     waiting: Iterator[Unit] = iter(())
@@ -176,7 +177,8 @@ def _placed(
             shift = 0
         lines = unit.lines
         if shift:
-            lines = [shifted.of(line, ((MEMORY, shift),)) for line in lines]
+            by = ((MEMORY, shift),)
+            lines = [raised(line, (by,) * max(1, len(line.ops)), target) for line in lines]
         if use is not None:
             moved = [blocks.of(one, at[owner] + n, use, timeline) for n, one in enumerate(lines)]
             lines = [one for one in moved if one is not None]
@@ -237,21 +239,9 @@ def _written(placed: Sequence[Placed], listing: Listing) -> Code:
 
     Such a line counts for the node that was placed there first.
     """
-    joined: dict[tuple[int, ...], Ready] = {}
-    target = listing.target
     order = sorted(placed, key=lambda one: (one.step, not one.end, one.number))
-    at = 0
-    while at < len(order):
-        here = [order[at]]
-        if not here[0].end:
-            while at + len(here) < len(order) and order[at + len(here)].step == here[0].step:
-                here.append(order[at + len(here)])
-        at += len(here)
-        parts = [one.ready for one in here]
-        ready = parts[0]
-        if len(parts) > 1:
-            key = tuple(map(id, parts))
-            found = joined.get(key)
-            ready = joined[key] = found or joined_line(parts, target)
-        listing.put(ready, parts, tuple(dict.fromkeys(one.owner for one in here)))
+    for _, group in groupby(order, lambda one: (one.step, one.number if one.end else -1)):
+        here = list(group)
+        owners = dict.fromkeys(one.owner for one in here)
+        listing.put([one.ready for one in here], tuple(owners))
     return listing.finish()

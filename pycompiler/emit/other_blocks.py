@@ -15,7 +15,7 @@ from emu2._core import Access, Ready
 
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..machine import Target
-from .shifted import MEMORY, Shifted
+from .shifted import MEMORY, raised
 from .timeline import Placed, Timeline
 from .units import Kind
 from .webs import MEMORIES, Web, Webs, webs_of
@@ -50,8 +50,8 @@ class Use:
 class OtherBlocks:
     """The choice of words. Words of L2BM stay below ``limit`` if they can."""
 
-    def __init__(self, target: Target, limit: int, shifted: Shifted):
-        self._target, self._limit, self._made = target, limit, shifted
+    def __init__(self, target: Target, limit: int):
+        self._target, self._limit = target, limit
         row = lcm(target.mv_unit, target.l2bm_row)
         self._granules = {m: target.mv_unit if m == _BLOCKS else row for m in MEMORIES}
         self._words = {memory: target.words(memory) for memory in MEMORIES}
@@ -101,7 +101,7 @@ class OtherBlocks:
             self._left[web] -= 1
             if not self._left[web]:
                 self._hold(web, -1)
-        return self._made.each(ready, shifts)
+        return raised(ready, shifts, self._target)
 
     def _hold(self, web: Web, count: int) -> None:
         more, held = self._shifts[web], self._held[web.memory]

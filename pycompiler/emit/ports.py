@@ -25,11 +25,6 @@ _GRANULE = 16
 @cache
 def rules_of(target: Target) -> PlacingRules:
     """Return the rules of a machine that decide where instructions may stand."""
-
-    def issue(mnemonic: str) -> tuple[str | None, frozenset[str], frozenset[str]]:
-        rules = target.issue_rules(mnemonic)
-        return rules.precision, rules.inputs, rules.excludes
-
     return PlacingRules(
         target.hazards,
         [(sorted(slots), limit) for slots, limit in target.shares],
@@ -37,7 +32,7 @@ def rules_of(target: Target) -> PlacingRules:
         list(filter(target.above_pes, target.spec.memories)),
         sorted(SHARED),
         [PeOperand, BlockOperand, Forward, MatrixOperand],
-        issue,
+        target.issue_rules,
         cycles=target.cycles,
         unit=target.mv_unit,
         granule=_GRANULE,

@@ -5,9 +5,11 @@ The crate `placing` knows what such a line touches and what decides about its st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from emu2._core import Op, Ready
 
-from ..code.lines import Instruction, Line, Move
+from ..code.lines import Instruction, Line, Move, Step
 from ..cost.moves import move_cost
 from ..machine import Target
 from .ports import rules_of
@@ -43,3 +45,12 @@ class Addressed:
         if isinstance(line, Move):
             return ready_move(line, self.addresses, self.target)
         return Ready(self._rules, line, self.addresses, tuple(map(self.op, line.instructions)))
+
+
+def joined_line(lines: Sequence[Ready], target: Target) -> Ready:
+    """Return one line of all instructions, whose values keep the addresses of the first line."""
+    if len(lines) == 1:
+        return lines[0]
+    instructions = tuple(one for ready in lines for one in ready.line.instructions)
+    ops = tuple(op for ready in lines for op in ready.ops)
+    return Ready(rules_of(target), Step(instructions), lines[0].addresses, ops)

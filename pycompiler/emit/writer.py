@@ -18,6 +18,7 @@ from .addressed_lines import literals
 from .clock import Clock
 from .hazards import Tracker
 from .line_table import Run
+from .ready import joined_line
 from .relocation import Relocation
 from .text import dram_operand, move_text, step_text
 
@@ -122,8 +123,9 @@ class Writer:
         self._waited(tag)
         self.tracker.nops(1)
 
-    def line(self, ready: Ready, parts: Sequence[Ready]) -> None:
+    def line(self, parts: Sequence[Ready]) -> None:
         """Write a line of all instructions of ``parts``, with the idle steps and waits it needs."""
+        ready = joined_line(parts, self.target)
         line = ready.line
         tags = self.tracker.tags_before(ready) if ready.shared else []
         if isinstance(line, Move):
@@ -200,25 +202,21 @@ class Listing:
         self._transfers: list[Transfer] = []
         self._steps = writer.tracker.step
 
-    def put(self, ready: Ready, parts: Sequence[Ready], owners: tuple[int, ...]) -> None:
-        """Write a line after the `nop`s and the `wait` that it needs; all count for the first.
-
-        ``parts`` are the lines of which it is made.
-        """
+    def put(self, parts: Sequence[Ready], owners: tuple[int, ...]) -> None:
+        """Write a line of all instructions of ``parts``, which counts for the first owner."""
         self._belongs_to(owners)
-        writer = self._writer
-        writer.line(ready, parts)
+        writer, move = self._writer, parts[0].line
+        writer.line(parts)
         row = self._counted(owners[0])
-        if isinstance(ready.line, Move):
-            move = ready.line
+        if isinstance(move, Move):
             what = f"{move.source.memory} to {move.destination.memory}"
             self._transfers.append(Transfer(owners[0], what, move.words, *writer.flight))
-            dram = dram_operand(ready.line)
+            dram = dram_operand(move)
             if dram is not None and dram.value is not None:
                 # What an MV reads by addresses stands anywhere in its operand.
-                each = ready.line.words if dram.entries else dram.words
+                each = move.words if dram.entries else dram.words
                 words = each * self.target.groups
-                if dram is ready.line.source:
+                if dram is move.source:
                     row.read += words
                 else:
                     row.written += words

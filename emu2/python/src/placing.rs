@@ -157,10 +157,6 @@ impl PyRules {
         Ok(self.names.of(found.cast::<PyString>()?.to_str()?))
     }
 
-    fn by(&self, given: Vec<(String, i64)>) -> Vec<(Name, i64)> {
-        given.into_iter().map(|(memory, more)| (self.names.of(&memory), more)).collect()
-    }
-
     /// What a mnemonic demands, which is asked once.
     fn issue(&self, mnemonic: &Bound<'_, PyAny>) -> PyResult<Issue> {
         let name = mnemonic.cast::<PyString>()?.to_str()?;
@@ -168,11 +164,10 @@ impl PyRules {
         if let Some(found) = known().get(name) {
             return Ok(found.clone());
         }
-        let (precision, inputs, excludes): (Option<String>, BTreeSet<String>, BTreeSet<String>) =
+        let (precision, inputs, excludes): (Option<String>, Vec<String>, Vec<String>) =
             self.issue.call1(mnemonic.py(), (mnemonic,))?.extract(mnemonic.py())?;
-        let set = |given: BTreeSet<String>| given.iter().map(|one| self.names.of(one)).collect();
         let precision = precision.map(|name| self.names.of(&name));
-        let found = Issue { precision, inputs: set(inputs), excludes: set(excludes) };
+        let found = Issue { precision, inputs: self.all(inputs), excludes: self.all(excludes) };
         known().insert(name.to_owned(), found.clone());
         Ok(found)
     }
@@ -276,18 +271,6 @@ impl PyAccess {
         self.rules.get().names.text(py, self.access.memory)
     }
 
-    /// The issue slot of the instruction.
-    #[getter]
-    fn slot<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        self.rules.get().names.text(py, self.access.slot)
-    }
-
-    /// The memory above the PEs from which the written data comes.
-    #[getter]
-    fn source<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        self.access.source.map(|source| self.rules.get().names.text(py, source))
-    }
-
     /// The group and the L2B of a memory above the PEs; None stands for all of them.
     #[getter]
     fn unit(&self) -> (Option<i64>, Option<i64>) {
@@ -316,11 +299,6 @@ impl PyAccess {
     #[getter]
     fn anywhere(&self) -> bool {
         self.access.range.is_none()
-    }
-
-    /// Returns whether both accesses touch a common long word.
-    fn touches(&self, other: &Self) -> bool {
-        self.access.touches(&other.access)
     }
 }
 
@@ -424,21 +402,6 @@ impl PyReady {
     /// Returns whether `later` must not start before this has finished.
     fn conflicts(&self, later: &Self) -> bool {
         self.needs.conflicts(&later.needs)
-    }
-
-    /// Returns it as `line`, with words in some memories above the PEs moved up by long words: for each instruction of a line,
-    /// or for the MV.
-    fn raised(&self, py: Python<'_>, line: Py<PyAny>, by: Vec<Vec<(String, i64)>>) -> PyResult<Self> {
-        let rules = self.rules.get();
-        let by: Vec<_> = by.into_iter().map(|one| rules.by(one)).collect();
-        let needs = self.needs.raised(&rules.rules, &by);
-        let ops = self.ops.bind(py).iter().zip(needs.ops()).map(|(op, own)| {
-            let op = op.cast::<PyOp>()?.get();
-            Py::new(py, PyOp { op: Arc::clone(own), slot: op.slot.clone_ref(py), takes: op.takes.clone_ref(py) })
-        });
-        let ops = PyTuple::new(py, ops.collect::<PyResult<Vec<_>>>()?)?.unbind();
-        let (addresses, rules) = (self.addresses.clone_ref(py), self.rules.clone_ref(py));
-        Ok(Self { line, addresses, ops, needs, rules })
     }
 }
 

@@ -20,10 +20,7 @@ pub fn distance<'a>(rules: &Rules, recent: impl Iterator<Item = Option<&'a Needs
 /// The steps after a write from which a read of the same memory is legal.
 fn apart(rules: &Rules, write: &Access, read: &Access) -> i64 {
     let mut most = 0;
-    let applies = rules.hazards.iter().filter(|rule| {
-        let right = rule.source.is_none() || write.source.is_none() || rule.source == write.source;
-        right && rule.memories.contains(&write.memory) && rule.wrote(write.slot) && rule.reads(read.slot)
-    });
+    let applies = rules.applying(write.memory, (write.slot, write.source), read.slot);
     for rule in applies.filter(|rule| rule.port || write.touches(read)) {
         most = most.max(match rule.steps {
             Some(steps) => steps + 1,

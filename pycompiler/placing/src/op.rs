@@ -141,22 +141,6 @@ impl Op {
         Self { facts, kind, reads, writes, memories, ports, anywhere, accesses }
     }
 
-    /// Returns the same instruction with the words of some memories above the PEs moved up.
-    pub fn moved(&self, rules: &Rules, by: &[(Name, i64)]) -> Self {
-        let mut out = self.clone();
-        for touch in out.reads.iter_mut().chain(&mut out.writes) {
-            if let (Some(&(_, more)), &[start, words]) =
-                (by.iter().find(|(memory, _)| *memory == touch.memory), touch.words.as_slice())
-            {
-                *touch = Touch::above(touch.memory, start + more, words, rules.granule);
-            }
-        }
-        for access in out.accesses.iter_mut().flatten() {
-            *access = raised(access, by);
-        }
-        out
-    }
-
     pub(crate) fn touches(&self, written: bool) -> &[Touch] {
         if written {
             &self.writes
@@ -206,13 +190,5 @@ fn note(operand: &Operand, written: bool, facts: &Facts, out: &mut [Vec<Access>;
             out[side].push(own);
         }
         Operand::Whole(_) => {}
-    }
-}
-
-/// An access with its words in some memories above the PEs moved up.
-pub(crate) fn raised(access: &Access, by: &[(Name, i64)]) -> Access {
-    match by.iter().find(|(memory, _)| *memory == access.memory) {
-        Some((_, more)) => access.moved(*more),
-        None => access.clone(),
     }
 }

@@ -25,11 +25,11 @@ pub struct Hazard {
 }
 
 impl Hazard {
-    pub(crate) fn wrote(&self, slot: Name) -> bool {
+    fn wrote(&self, slot: Name) -> bool {
         self.writers.is_empty() || self.writers.contains(&slot)
     }
 
-    pub(crate) fn reads(&self, slot: Name) -> bool {
+    fn reads(&self, slot: Name) -> bool {
         self.readers.is_empty() || self.readers.contains(&slot)
     }
 }
@@ -80,15 +80,25 @@ impl Rules {
         Self { hazards, shares, banks, above, shared, cycles, unit, granule, l2bs, kinds, reach, ports, single }
     }
 
+    /// The rules about a writer and a reader of a memory.
+    pub(crate) fn applying(
+        &self,
+        memory: Name,
+        (writer, source): Writer,
+        reader: Name,
+    ) -> impl Iterator<Item = &Hazard> {
+        self.hazards.iter().filter(move |rule| {
+            let right = rule.source.is_none() || source.is_none() || rule.source == source;
+            right && rule.memories.contains(&memory) && rule.wrote(writer) && rule.reads(reader)
+        })
+    }
+
     /// The distance that the rules demand: in steps, and in cycles if a rule has them.
     pub(crate) fn gap(&self, memory: Name, (writer, source): Writer, reader: Name) -> (i64, Option<i64>) {
         let (mut steps, mut cycles) = (1, None);
-        for rule in &self.hazards {
-            let right = rule.source.is_none() || source.is_none() || rule.source == source;
-            if right && rule.memories.contains(&memory) && rule.wrote(writer) && rule.reads(reader) {
-                steps = steps.max(1 + rule.steps.unwrap_or(0));
-                cycles = cycles.max(rule.cycles);
-            }
+        for rule in self.applying(memory, (writer, source), reader) {
+            steps = steps.max(1 + rule.steps.unwrap_or(0));
+            cycles = cycles.max(rule.cycles);
         }
         (steps, cycles)
     }

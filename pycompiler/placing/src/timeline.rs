@@ -4,7 +4,7 @@
 //! MVs that it depends on have ended. An MV begins when all lines and MVs that it depends on are over, and its memories are
 //! free. So lines of one node fill the steps in which another node waits, or leaves slots unused.
 
-use crate::op::{raised, Op};
+use crate::op::Op;
 use crate::placing::{up, Placing};
 use crate::rules::{Name, Rules};
 use crate::touches::{Access, Port, TouchTimes, Unit};
@@ -38,18 +38,6 @@ impl Needs {
     /// Returns what an MV needs that reads and writes some words.
     pub fn of_move(moved: [Vec<Access>; 2], transfer: Transfer) -> Self {
         Self { ops: Vec::new(), moved, transfer: Some(transfer), shared: true }
-    }
-
-    /// Returns the same with words in some memories above the PEs moved up: for each instruction of a line, or for the MV.
-    pub fn raised(&self, rules: &Rules, by: &[Vec<(Name, i64)>]) -> Self {
-        let op = |(op, by): (&Arc<Op>, &Vec<(Name, i64)>)| match by.as_slice() {
-            [] => Arc::clone(op),
-            by => Arc::new(op.moved(rules, by)),
-        };
-        let ops = self.ops.iter().zip(by).map(op).collect();
-        let own = by.first().filter(|_| self.transfer.is_some());
-        let up = |all: &Vec<Access>| all.iter().map(|one| raised(one, own.map_or(&[], Vec::as_slice))).collect();
-        Self { ops, moved: self.moved.each_ref().map(up), transfer: self.transfer.clone(), shared: self.shared }
     }
 
     /// Its instructions, if it is a line.

@@ -39,11 +39,6 @@ impl Access {
             && meet(self.unit.1, other.unit.1)
     }
 
-    /// The same words `more` long words higher.
-    pub(crate) fn moved(&self, more: i64) -> Self {
-        Self { range: self.range.map(|(low, high)| (low + more, high + more)), ..self.clone() }
-    }
-
     pub(crate) fn units(&self, rules: &Rules) -> Vec<Unit> {
         let (groups, l2bs) = rules.l2bs;
         let each = |one: Option<i64>, all: i64| one.map_or(0..all, |one| one..one + 1);

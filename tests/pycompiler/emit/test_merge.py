@@ -36,7 +36,7 @@ from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.emit.merge import merge
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
 from pycompiler.emit.segments import emit_segments
-from pycompiler.emit.shifted import Shifted
+from pycompiler.emit.shifted import raised
 from pycompiler.emit.text import operand_text
 from pycompiler.emit.units import Kind, Unit, _chunks, prepare
 from pycompiler.emit.writer import Code
@@ -295,7 +295,7 @@ def test_a_line_that_lies_elsewhere_is_the_line_with_other_addresses() -> None:
     target = load_target("mini")
     for fragment, addresses in downloads("mini"):
         for ready in Shelf(addresses, target).of(fragment).lines:
-            moved = Shifted().of(ready, (("l2bm", 1024),))
+            moved = raised(ready, ((("l2bm", 1024),),) * max(1, len(ready.ops)), target)
             if isinstance(moved.line, Move):
                 operands = (moved.line.source, moved.line.destination)
                 before = (ready.line.source, ready.line.destination)  # type: ignore[union-attr]

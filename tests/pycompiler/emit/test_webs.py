@@ -15,7 +15,6 @@ from pycompiler.code.lines import BlockOperand, Instruction, Line, Move, Operand
 from pycompiler.emit.other_blocks import OtherBlocks
 from pycompiler.emit.ports import rules_of
 from pycompiler.emit.ready import Addressed
-from pycompiler.emit.shifted import Shifted
 from pycompiler.emit.units import Kind
 from pycompiler.emit.webs import Web, webs_of
 from pycompiler.machine import Target, load_target
@@ -139,7 +138,7 @@ def test_words_of_a_value_have_no_web() -> None:
 def test_a_node_that_needs_most_of_a_memory_at_once_has_no_webs_there() -> None:
     """Its webs would find no place one after the other."""
     words = TARGET.words("l1bm")
-    blocks = OtherBlocks(TARGET, words, Shifted())
+    blocks = OtherBlocks(TARGET, words)
     for size, memories in ((words // 2, {"l1bm"}), (words // 2 + 64, set())):
         lines = [up(at) for at in range(0, size, 64)] + [down(at) for at in range(0, size, 64)]
         assert blocks.use(ready(lines), Kind.TRANSFER).memories == memories
