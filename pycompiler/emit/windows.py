@@ -18,10 +18,10 @@ from .text import Addresses
 from .units import Kind
 from .writer import START, Behind, Code, joined
 
-#: At most how many lines of nodes a part has, unless it has one node. Lines that are farther apart
-#: share no steps: with parts of half as many lines BERT-base takes a hundredth more cycles, with
-#: one part of all lines as well.
-WINDOW = 1 << 14
+#: At most how many lines of nodes a part has, unless it has one node. No download runs ahead of its
+#: part, so parts of half as many lines may take a few percent more cycles. With this length,
+#: BERT-base takes 0.5 % more than as one part, and GPT-2 small 0.9 %.
+WINDOW = 1 << 15
 
 
 class Windows:

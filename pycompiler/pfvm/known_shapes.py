@@ -7,6 +7,7 @@ shape also goes from the result of an operator back to its operand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -25,32 +26,11 @@ _MOST = 1 << 12
 _ROUNDS = 24
 _STANDARD = ("", "ai.onnx")
 #: Operators whose first operand has the shape of the result.
-_SAME = frozenset(
-    [
-        "Abs",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Clip",
-        "Elu",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Identity",
-        "LeakyRelu",
-        "Log",
-        "Neg",
-        "Not",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Sigmoid",
-        "Sign",
-        "Softplus",
-        "Sqrt",
-        "Tanh",
-    ]
-)
+_SAME = frozenset((
+    "Abs", "Cast", "CastLike", "Ceil", "Clip", "Elu", "Erf", "Exp", "Floor", "Identity",
+    "LeakyRelu", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus",
+    "Sqrt", "Tanh",
+))  # fmt: skip
 
 _Type = tuple[int, tuple[int, ...]]
 
@@ -66,9 +46,24 @@ def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    # The data of long tensors decides no shape, and onnx would copy it four times.
+    long = {at: t.raw_data for at, t in enumerate(model.graph.initializer) if prod(t.dims) > _MOST}
+    for at in long:
+        model.graph.initializer[at].ClearField("raw_data")
     # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
     # of any length, and refuses some broadcasts of data with two axes.
-    return onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    try:
+        found = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    finally:
+        _give_data(model, long)
+    _give_data(found, long)
+    return found
+
+
+def _give_data(model: onnx.ModelProto, data: Mapping[int, bytes]) -> None:
+    for at, one in data.items():
+        if one:
+            model.graph.initializer[at].raw_data = one
 
 
 def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:

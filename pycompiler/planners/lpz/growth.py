@@ -87,8 +87,8 @@ def _answers(
     if variable.region is not None:
         found = pools.region_candidate(variable, (value, layout, None))
         return [found] if found is not None else []
-    if not variable.nodes:
-        return [{name: layout}]
+    if not variable.nodes or (name, layout) in variable.answers:
+        return variable.answers.get((name, layout), [{name: layout}])
     node = variable.nodes[0]
     answers = list(pools.anchored_candidates(variable, {name: layout}))
     near = costs.guesses([layout], [answer[name] for answer in answers], value)[0]
@@ -96,4 +96,6 @@ def _answers(
         (int(steps) + costs.node(node, pools.all_of(node, answer)), index)
         for index, (answer, steps) in enumerate(zip(answers, near, strict=True))
     )
-    return [answers[index] for steps, index in ranked[:ANSWERS] if steps < TOO_LARGE]
+    best = [answers[index] for steps, index in ranked[:ANSWERS] if steps < TOO_LARGE]
+    variable.answers[name, layout] = best
+    return best

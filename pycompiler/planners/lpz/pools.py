@@ -32,7 +32,8 @@ Candidate = Mapping[str, Layout]
 class Variable:
     """Values that are laid out together, the nodes whose costs depend on that, the candidates.
 
-    A ``fixed`` variable keeps its first candidate. ``known`` has the keys of all its candidates.
+    A ``fixed`` variable keeps its first candidate. ``known`` has the keys of all its candidates,
+    ``answers`` what is cheapest beside layouts of its values.
     """
 
     values: tuple[str, ...]
@@ -41,6 +42,7 @@ class Variable:
     fixed: bool = False
     pool: list[Candidate] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
+    answers: dict[tuple[str, Layout], list[Candidate]] = field(default_factory=dict)
 
     def add(self, candidate: Candidate, room: int = POOL) -> bool:
         """Add a new candidate if the pool has fewer than ``room``; whether the pool has it now.
@@ -115,6 +117,8 @@ class Pools:
         for variable in self.variables:
             variable.add(variable.part_of(first))
         self._done: set[tuple[str, str, Layout]] = set()
+        #: What was tried for regions: variables with seeds.
+        self._tried: set[tuple[int, object]] = set()
         self._known = known
 
     def _variable(self, variable: Variable) -> None:
@@ -202,6 +206,10 @@ class Pools:
         """
         region = variable.region
         assert region is not None
+        key = id(variable), seed and (seed[0].name, *seed[1:])
+        if key in self._tried:
+            return None
+        self._tried.add(key)
         self.classes.clear(region)
         if seed is not None:
             value, layout, only = seed
