@@ -13,10 +13,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 
 @contextlib.contextmanager

@@ -50,12 +50,7 @@ def _scaled(x: torch.Tensor, weight: Any, bias: Any) -> torch.Tensor:
 
 
 def _group_norm(
-    x: torch.Tensor,
-    groups: int,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    *_: Any,
+    x: torch.Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
 ) -> torch.Tensor:
     parts = x.reshape(x.shape[0], groups, -1)
     return _scaled(_standard(parts, [2], eps).reshape(x.shape), weight, bias)
@@ -78,13 +73,7 @@ def _instance_norm(
 
 
 def _batch_norm(
-    x: torch.Tensor,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    variance: Any,
-    momentum: float,
-    eps: float,
+    x: torch.Tensor, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> Any:
     moved = (x - _channels(x, mean)) * _channels(x, torch.rsqrt(variance + eps))
     return _scaled(moved, weight, bias), x.new_zeros(0), x.new_zeros(0)

@@ -29,6 +29,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.random_numbers import set_first_call
 from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, source_of
+from ..pfvm.torch_calls import DOMAIN
 from .constant_names import add_unread, name_constants, recognised, update_names
 from .convert import convert
 from .kept_gradients import KeptGradients
@@ -183,6 +184,8 @@ def export(
     new = [output.name for output in model.graph.output[len(result_keys) :]]
     mark_updates(model, {o: made[n] for o, n in zip(new, updates, strict=True)})
     set_first_call(model, torch.initial_seed())
+    if all(opset.domain != DOMAIN for opset in model.opset_import):
+        model.opset_import.add(domain=DOMAIN, version=1)
     try:
         static_types(model, open_inside=True)
     except PycompilerError as problem:
@@ -213,9 +216,7 @@ def _captured(
 
 
 def _step(
-    function: Positional,
-    inputs: tuple[torch.Tensor, ...],
-    registered: Mapping[str, torch.Tensor],
+    function: Positional, inputs: tuple[torch.Tensor, ...], registered: Mapping[str, torch.Tensor]
 ) -> TrainingStep:
     try:
         return training_step(function, inputs, registered)

@@ -10,10 +10,7 @@ from typing import Any
 
 import torch
 import torch.onnx.ops
-from torch._subclasses.functional_tensor import (
-    disable_functional_mode,
-    mb_unwrap_functional_tensor,
-)
+from torch._subclasses.functional_tensor import disable_functional_mode, mb_unwrap_functional_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils._pytree import tree_leaves, tree_map_only
 

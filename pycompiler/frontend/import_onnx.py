@@ -106,10 +106,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
             _op(proto, opset),
             _reads(proto, data),
             tuple(proto.output),
-            (
-                *((a.name, _attribute(a)) for a in proto.attribute),
-                *_parameters(proto, data),
-            ),
+            (*((a.name, _attribute(a)) for a in proto.attribute), *_parameters(proto, data)),
             source=source_of(proto),
         )
         if group_of(proto) is None

@@ -18,9 +18,7 @@ RECUT = "MNCoreRecut"
 
 
 def recuts(
-    protos: Mapping[str, onnx.NodeProto],
-    types: Mapping[str, TensorType],
-    data: Mapping[str, Array],
+    protos: Mapping[str, onnx.NodeProto], types: Mapping[str, TensorType], data: Mapping[str, Array]
 ) -> dict[str, MNNode]:
     """Return the recuts that take the place of nodes which composites have marked, by name."""
     out: dict[str, MNNode] = {}

@@ -176,10 +176,7 @@ def _offset(x: torch.Tensor) -> int:
 
 
 def _as_strided(
-    x: torch.Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    x: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Any:
     """Pick the elements by their place in memory, if ``x`` has all of its memory."""
     if x.is_contiguous() and not _offset(x):

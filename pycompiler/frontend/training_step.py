@@ -106,9 +106,7 @@ def refused_gradients() -> Iterator[None]:
 
 
 def training_step(
-    function: Positional,
-    inputs: tuple[torch.Tensor, ...],
-    registered: Mapping[str, torch.Tensor],
+    function: Positional, inputs: tuple[torch.Tensor, ...], registered: Mapping[str, torch.Tensor]
 ) -> TrainingStep:
     """Trace ``function``; ``registered`` are the tensors that may change.
 

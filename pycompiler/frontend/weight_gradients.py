@@ -79,12 +79,7 @@ def _node(
     )
     outputs = tuple(proto.output)
     return MNNode(
-        name,
-        WEIGHT_GRADIENT,
-        (pixels, gradient),
-        outputs,
-        attributes,
-        source=source_of(proto),
+        name, WEIGHT_GRADIENT, (pixels, gradient), outputs, attributes, source=source_of(proto)
     )
 
 

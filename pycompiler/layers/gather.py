@@ -18,15 +18,7 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE
-from .base import (
-    Cut,
-    Layer,
-    Picks,
-    Placement,
-    layout_of,
-    misfits,
-    operand_addresses,
-)
+from .base import Cut, Layer, Picks, Placement, layout_of, misfits, operand_addresses
 from .data_movement import MOVED
 from .default_layout import built, closed, dense, small, whole_layout
 from .scratch import Scratch, vector

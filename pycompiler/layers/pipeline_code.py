@@ -36,11 +36,7 @@ class Pipeline:
 
 @lru_cache(maxsize=1024)
 def pipeline(
-    program: Program,
-    homes: tuple[str, ...],
-    home: str,
-    target: Target,
-    held: tuple[int, ...] = (),
+    program: Program, homes: tuple[str, ...], home: str, target: Target, held: tuple[int, ...] = ()
 ) -> Pipeline | None:
     """Return the better pipeline for operands in ``homes`` and a result in ``home``.
 
@@ -208,11 +204,7 @@ def _instruction(
     if issue.index == plan.final:
         stores.append(result)
     return Instruction(
-        operation.unit,
-        operation.mnemonic,
-        sources,
-        tuple(stores) or (Special("nowrite"),),
-        flush,
+        operation.unit, operation.mnemonic, sources, tuple(stores) or (Special("nowrite"),), flush
     )
 
 

@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from ..errors import PycompilerError, error
 from .declared import static_shape
 from .names import graphs, keys
-from .opsets import OLDEST, opset_of
+from .nans import with_forms
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
@@ -50,7 +50,7 @@ class HostSession:
             )
 
         self._calls = has_calls(proto)
-        run = _with_whole_pools(proto)
+        run = with_forms(proto)
         try:
             self._session: Any = (
                 CallingSession(run, start) if self._calls else start(run.SerializeToString())
@@ -154,24 +154,6 @@ def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.V
     if name not in types:
         return onnx.ValueInfoProto(name=name)
     return onnx.helper.make_tensor_value_info(name, *types[name])
-
-
-def _with_whole_pools(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with pools that take a window of -inf to -inf.
-
-    onnxruntime begins with the least finite number, unless it is asked where the elements are.
-    """
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    shapes = {i.name: static_shape(i) for i in (*model.graph.input, *model.graph.value_info)}
-    for node in (node for part in graphs(out.graph) for node in part.node):
-        shape = shapes.get(node.input[0]) if node.op_type == "GlobalMaxPool" else None
-        if shape and len(shape) > 2:
-            node.op_type = "MaxPool"
-            node.attribute.append(onnx.helper.make_attribute("kernel_shape", shape[2:]))
-        if node.op_type == "MaxPool" and len(node.output) == 1 and opset_of(model) >= OLDEST:
-            node.output.append(f"{node.output[0]}.places")
-    return out
 
 
 def _is_wrong(model: onnx.ModelProto) -> bool:

@@ -46,11 +46,7 @@ def _counted(
 
 
 def _nll_loss(
-    x: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None,
-    reduction: int,
-    ignored: int,
+    x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, reduction: int, ignored: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss and the sum of the weights."""
     counted = _counted(x, target, weight, ignored)

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from ..marked import compared
+
 _ATEN = torch.ops.aten
 
 
@@ -38,7 +40,8 @@ def _adaptive_max_pool(axes: int, plain: Callable[..., Any]) -> Callable[..., An
             numbers = numbers * size + picks.reshape(wide)
         inner = [len(front) + 2 * axis + 1 for axis in range(axes)]
         best = windows.amax(inner, keepdim=True)
-        places = torch.where(windows == best, numbers, torch.full_like(numbers, prod(shape)))
+        known = compared(f"window {', '.join(map(str, inner))}", torch.eq, windows, best)
+        places = torch.where(known, numbers, torch.full_like(numbers, prod(shape)))
         return best.reshape(*front, *sizes), places.amin(inner).reshape(*front, *sizes)
 
     return made_of

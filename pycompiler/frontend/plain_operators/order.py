@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from ..marked import compared, sorted_for_median
+
 _ATEN = torch.ops.aten
 
 
@@ -34,7 +36,7 @@ def _extreme_scan(better: Callable[[Any, Any], torch.Tensor]) -> Callable[..., A
         while reach < count:
             rest = count - reach
             old, new = x.narrow(dim, 0, rest), x.narrow(dim, reach, rest)
-            wins = better(new, old)
+            wins = compared("first", better, new, old)
             own = torch.where(wins, place.narrow(dim, reach, rest), place.narrow(dim, 0, rest))
             x = torch.cat([x.narrow(dim, 0, reach), torch.where(wins, new, old)], dim)
             place = torch.cat([place.narrow(dim, 0, reach), own], dim)
@@ -59,16 +61,19 @@ def _logcumsumexp(x: torch.Tensor, dim: int) -> torch.Tensor:
     return _scanned(x, dim, join) if x.numel() else x.clone()
 
 
-def _kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def _kthvalue(
+    x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False, order: Any = torch.sort
+) -> Any:
     if not x.ndim:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    found = torch.sort(x, dim)
+    found = order(x, dim)
     values, indices = (part.narrow(dim, k - 1, 1) for part in (found[0], found[1]))
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
 def _median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
-    return _kthvalue(x, ((x.shape[dim] if x.ndim else 1) + 1) // 2, dim, keepdim)
+    count = x.shape[dim] if x.ndim else 1
+    return _kthvalue(x, (count + 1) // 2, dim, keepdim, sorted_for_median)
 
 
 def _nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
@@ -128,7 +133,7 @@ def _searchsorted(
     row, value = rows[..., None, :], x[..., None]
     if rows.ndim == 1:
         row = rows
-    before = row <= value if later else row < value
+    before = compared("second", torch.le if later else torch.lt, row, value)
     count: torch.Tensor = before.to(torch.int32).sum(-1)
     return count.to(torch.int32 if out_int32 else torch.int64)
 

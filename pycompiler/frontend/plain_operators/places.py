@@ -83,19 +83,11 @@ def _diagonal_scatter(
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-def _index_reduce(
-    x: torch.Tensor,
-    dim: int,
-    index: torch.Tensor,
-    source: torch.Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> torch.Tensor:
-    """Join the rows of ``source`` with the same index."""
+def _index_reduce(x: torch.Tensor, dim: int, index: Any, *given: Any, **facts: Any) -> Any:
+    """Join the rows with the same index."""
     wide = [-1 if axis == dim % max(1, x.ndim) else 1 for axis in range(x.ndim)]
-    index = index.to(torch.int64).reshape(wide).expand(source.shape)
-    return scatter_reduced(x, dim, index, source, reduce, include_self=include_self)
+    index = index.to(torch.int64).reshape(wide).expand(given[0].shape)
+    return scatter_reduced(x, dim, index, *given, **facts)
 
 
 def scatter_reduced(

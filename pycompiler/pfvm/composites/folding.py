@@ -60,11 +60,7 @@ def folded(
 
 
 def folded_pixels(
-    write: Writer,
-    value: str,
-    shape: tuple[int, ...],
-    axes: Sequence[Axis],
-    strides: Sequence[int],
+    write: Writer, value: str, shape: tuple[int, ...], axes: Sequence[Axis], strides: Sequence[int]
 ) -> tuple[str, tuple[int, ...], list[Axis], list[tuple[int, int]]]:
     """Append what makes channels of the strides of pixels; return these and the axes left.
 

@@ -218,12 +218,7 @@ def concat(write: Writer, values: Sequence[tuple[str, Sequence[int]]], axis: int
 
 
 def pad(
-    write: Writer,
-    value: str,
-    shape: Sequence[int],
-    axis: int,
-    ends: tuple[int, int],
-    filler: str,
+    write: Writer, value: str, shape: Sequence[int], axis: int, ends: tuple[int, int], filler: str
 ) -> str:
     """Append a value with ``ends`` more elements before and behind an axis, by way of DRAM."""
     parts = [(value, tuple(shape))]

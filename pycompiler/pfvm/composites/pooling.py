@@ -183,11 +183,7 @@ def _not_negative(write: Writer, value: str) -> bool:
 
 
 def _tiled(
-    write: Writer,
-    value: str,
-    chosen: Sequence[tuple[Axis, Tiling]],
-    op: str,
-    result: str | None,
+    write: Writer, value: str, chosen: Sequence[tuple[Axis, Tiling]], op: str, result: str | None
 ) -> str:
     """Append pools inside of tiles: each along one axis, without padding."""
     shape = write.types[value].shape

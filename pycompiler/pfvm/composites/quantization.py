@@ -16,11 +16,7 @@ from onnx import helper
 from ...graph.dtypes import onnx_elem_type
 from .writer import SMALL, Writer
 
-_FLOAT, _DOUBLE, _INT = (
-    onnx.TensorProto.FLOAT,
-    onnx.TensorProto.DOUBLE,
-    onnx.TensorProto.INT32,
-)
+_FLOAT, _DOUBLE, _INT = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32)
 #: The element types of what is dequantised.
 QUANTIZED = SMALL | {"int32"}
 BYTES = frozenset({"int8", "uint8"})

@@ -1,0 +1,72 @@
+"""Where NaNs and infinities go on the host: the forms of ``nans.toml`` instead of operators.
+
+onnxruntime lets a NaN win or lose a comparison by its place. In the models of torch's functions,
+the forms put it to where torch puts it. Models of others are as onnxruntime has them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import onnx.shape_inference
+
+from .names import graphs
+from .opsets import OLDEST, STANDARD, opset_of
+from .torch_calls import DOMAIN
+
+#: Metadata of a node: the name of its form, and more facts behind a space.
+NANS = "pycompiler.nans"
+_FORMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+_TEXT = """g (float a, float b, float c) => (float y) {{ unknown = Constant<value_float=nan>()
+    nan = CastLike(unknown, a) lost = IsNaN(a) number = Cast<to=1>(lost) %s }}"""
+
+
+def with_forms(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with forms instead of operators on floats."""
+    of_torch = any(opset.domain == DOMAIN for opset in model.opset_import)
+    forms = _FORMS["everywhere"] | (_FORMS["torch"] if of_torch else {})
+    used = {_name(node)[0] for part in graphs(model.graph) for node in part.node}
+    if not used & forms.keys() or opset_of(model) < OLDEST:
+        return model
+    out = onnx.shape_inference.infer_shapes(model)
+    kinds = {tensor.name: tensor.data_type for tensor in out.graph.initializer}
+    for part in graphs(out.graph):
+        ports = (*part.input, *part.value_info, *part.output)
+        kinds |= {port.name: port.type.tensor_type.elem_type for port in ports}
+    for part in graphs(out.graph):
+        made = [one for node in part.node for one in _written(node, forms, kinds)]
+        del part.node[:]
+        part.node.extend(made)
+    return out
+
+
+def _name(node: onnx.NodeProto) -> list[str]:
+    """Return the name of the form of a node, and the facts that stand behind it."""
+    note = next((item.value for item in node.metadata_props if item.key == NANS), "")
+    return [*(note or node.op_type).split(" ", 1), ""]
+
+
+def _written(
+    node: onnx.NodeProto, forms: dict[str, str], kinds: dict[str, int]
+) -> list[onnx.NodeProto]:
+    form, more, *_ = _name(node)
+    known = node.domain in STANDARD and node.input and kinds.get(node.input[0]) in _FLOATS
+    facts = {a.name.partition("_")[0]: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    extreme = facts.get("reduction", b"none") in (b"max", b"min")
+    if form not in forms or not known or (node.op_type == "ScatterElements" and not extreme):
+        return [node]
+    facts = {"axis": -1, "keepdims": 1, "noop": 0, **facts, "facts": more}
+    given = [*node.input, "", ""][:3]
+    ends = dict(zip("abcyz", [*given, *node.output], strict=False))
+    made = list(onnx.parser.parse_graph((_TEXT % forms[form]).format(**facts)).node)
+    for one in made:
+        if one.op_type == "OWN":
+            one.op_type = node.op_type
+            one.attribute.extend(node.attribute)
+        for names in (one.input, one.output):
+            names[:] = [ends.get(name, f"{node.output[0]}.{name}") for name in names]
+    return made

@@ -1,0 +1,115 @@
+"""NaNs on the host runtime: functions of torch put them where eager torch does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from compiling import context
+from torch.nn import functional
+
+from pycompiler.pfvm.session import HostSession
+
+_X = torch.Tensor
+CLASSES = torch.tensor([0, 1, 2, 3, 0])
+
+FUNCTIONS: dict[str, Callable[[_X], Any]] = {
+    "amax": lambda x: x.amax(-1),
+    "amax of all": lambda x: x.amax(),
+    "amin": lambda x: x.amin((0, 2), keepdim=True),
+    "max": lambda x: x.max(1),
+    "min": lambda x: x.min(-1, keepdim=True),
+    "argmax": lambda x: x.argmax(-1),
+    "argmax of all": lambda x: x.argmax(),
+    "argmin": lambda x: x.argmin(1, keepdim=True),
+    "aminmax": lambda x: torch.aminmax(x, dim=-1),
+    "norm": lambda x: torch.linalg.vector_norm(x, float("inf"), dim=-1),
+    "pool1": lambda x: functional.max_pool1d(x, 2, padding=1),
+    "pool2": lambda x: functional.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
+    "pool3": lambda x: functional.max_pool3d(x[None], 2),
+    "adaptive": lambda x: functional.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+    "adaptive1": lambda x: functional.adaptive_max_pool1d(x, 4, return_indices=True),
+    "cummax": lambda x: x.cummax(-1),
+    "cummin": lambda x: x.cummin(1),
+    "median": lambda x: x.median(-1),
+    "median of all": lambda x: x.median(),
+    "nanmedian": lambda x: x.nanmedian(-1)[0],
+    "kthvalue": lambda x: x.kthvalue(2, -1)[0],
+    "sort": lambda x: x.sort(dim=-1, stable=True),
+    "descending": lambda x: x.sort(dim=1, descending=True, stable=True),
+    "topk": lambda x: x.topk(3, -1)[0],
+    "smallest": lambda x: x.topk(2, 1, largest=False)[0],
+    "sign": torch.sign,
+    "searchsorted": lambda x: torch.searchsorted(torch.arange(-2, 3).to(x.dtype), x),
+    "bucketize": lambda x: torch.bucketize(x, torch.arange(-2, 3).to(x.dtype), right=True),
+    "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "maximum": lambda x: torch.maximum(x, x.flip(0)),
+    "fmax": lambda x: torch.fmax(x, x.flip(0)),
+    "scatter": lambda x: x.scatter_reduce(-1, torch.zeros_like(x).long(), x.flip(0), "amin"),
+    "log_softmax": lambda x: x.log_softmax(1),
+    "cross entropy": lambda x: functional.cross_entropy(x[0], CLASSES, reduction="none"),
+    "mean loss": lambda x: functional.cross_entropy(x[0], CLASSES),
+}
+
+
+def _drawn(seed: int, dtype: torch.dtype) -> _X:
+    """Return numbers with NaNs and infinities at random places, and rows of NaNs alone."""
+    made = torch.Generator().manual_seed(seed)
+    x = torch.randn(3, 5, 6, generator=made)
+    ends = torch.rand(x.shape, generator=made)
+    x[ends < 0.05], x[ends > 0.95] = -torch.inf, torch.inf
+    x[torch.rand(x.shape, generator=made) < 0.1] = torch.nan
+    x[1, 2] = x[2, :, 3] = torch.nan
+    return x.to(dtype)
+
+
+def _all(d: Mapping[str, _X]) -> dict[str, _X]:
+    found = {}
+    for name, function in FUNCTIONS.items():
+        result = function(d["x"])
+        several = (result,) if isinstance(result, torch.Tensor) else tuple(result)
+        found |= {f"{name} {place}": one for place, one in enumerate(several)}
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_nans_are_where_torch_puts_them(dtype: torch.dtype, tmp_path: Path) -> None:
+    made = context("pfvm:cpu").compile(_all, {"x": _drawn(0, dtype)}, tmp_path, quiet=True)
+    for seed in range(20):
+        print(f"seed {seed}")
+        given = {"x": _drawn(seed, dtype)}
+        found = made(given)
+        for key, wanted in _all(given).items():
+            close = {"rtol": 2e-3, "atol": 1e-3} if dtype == torch.float16 else {}
+            torch.testing.assert_close(
+                found[key].cpu(),
+                wanted,
+                equal_nan=True,
+                msg=lambda text, k=key: f"{k}: {text}",
+                **close,
+            )
+
+
+def test_other_models_stay_as_onnxruntime_has_them() -> None:
+    """Only models of torch's functions have forms for NaNs."""
+    text = """<ir_version: 8, opset_import: ["" : 18%s]>
+        g (float[4,7] x) => (float[4,1] y) { y = ReduceMax(x) }"""
+    axes = onnx.numpy_helper.from_array(np.array([1]), "axes")
+    x = np.where(np.arange(28) % 5 == 2, np.nan, np.arange(28)).astype(np.float32).reshape(4, 7)
+    results = []
+    for more in ("", ', "pycompiler.torch" : 1'):
+        model = onnx.parser.parse_model(text % more)
+        model.graph.initializer.append(axes)
+        model.graph.node[0].input.append("axes")
+        results.append(HostSession(model.SerializeToString(), "a model").run({"x": x})["y"])
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (plain,) = session.run(None, {"x": x})
+    assert np.array_equal(results[0], plain, equal_nan=True)
+    assert np.isnan(results[1]).all()
+    assert not np.isnan(plain).all()
