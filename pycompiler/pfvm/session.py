@@ -50,8 +50,8 @@ class HostSession:
             )
 
         self._calls = has_calls(proto)
-        run = with_forms(proto)
         try:
+            run = with_forms(proto)
             self._session: Any = (
                 CallingSession(run, start) if self._calls else start(run.SerializeToString())
             )
