@@ -25,7 +25,7 @@ ALLOWED = (
     r"pycompiler/(\w+/)*\w+\.py",
     r"pycompiler/presets/\w+\.json",
     r"pycompiler/dashboard/\w+\.(js|css|html)",
-    r"pycompiler/(py\.typed|app/gpfnapp\.fbs|errors/causes\.toml)",
+    r"pycompiler/(py\.typed|app/gpfnapp\.fbs|errors/causes\.toml|pfvm/nans\.toml)",
     r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
 )
 """Files that a wheel may hold."""
@@ -48,6 +48,7 @@ NEEDED = (
     "pycompiler/dashboard/base.js",
     "pycompiler/dashboard/index.html",
     "pycompiler/errors/causes.toml",
+    "pycompiler/pfvm/nans.toml",
     "pycompiler/presets/O3.json",
     "pycompiler/py.typed",
 )
