@@ -20,6 +20,7 @@ mod found;
 mod machine;
 mod packing;
 mod placing;
+mod placing_rules;
 mod program;
 mod region;
 mod report;
@@ -62,7 +63,9 @@ mod _core {
     #[pymodule_export]
     use super::packing::{search_offsets, spread_offsets};
     #[pymodule_export]
-    use super::placing::{distance, schedule_lines, webs, PyAccess, PyOp, PyReady, PyRules, PyTimeline};
+    use super::placing::{distance, schedule_lines, webs, PyAccess, PyOp, PyReady, PyTimeline};
+    #[pymodule_export]
+    use super::placing_rules::PyRules;
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Distances between lines that stand in order.
 
-use crate::rules::Rules;
+use crate::rules::{up, Rules};
 use crate::timeline::Needs;
 use crate::touches::Access;
 
@@ -35,7 +35,7 @@ fn in_cycles(write: &Access, read: &Access, gap: i64, cycles: i64) -> i64 {
     let mut most = 0;
     for (wrote, written) in (0..).zip(&write.cycles) {
         for (reads, _) in (0..).zip(&read.cycles).filter(|(_, word)| *word == written) {
-            most = most.max(crate::placing::up(gap + 1 - reads + wrote, cycles));
+            most = most.max(up(gap + 1 - reads + wrote, cycles));
         }
     }
     most

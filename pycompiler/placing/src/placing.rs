@@ -4,7 +4,7 @@
 
 use crate::line::Line;
 use crate::op::{Op, Place};
-use crate::rules::{Name, Rules, Writer};
+use crate::rules::{up, Name, Rules, Writer};
 use rustc_hash::FxHashMap as Map;
 use std::sync::Arc;
 
@@ -180,11 +180,6 @@ impl Placing {
         }
         self.after.entry(Key::Slot(op.facts.slot)).or_default().insert(at, at + 1);
     }
-}
-
-/// Divides, and rounds up.
-pub(crate) fn up(number: i64, by: i64) -> i64 {
-    -(-number).div_euclid(by)
 }
 
 fn index(at: i64) -> Option<usize> {

@@ -123,9 +123,8 @@ impl Rules {
 
     /// The steps for which a write can keep others away.
     pub fn reach(&self) -> i64 {
-        let most = |rule: &Hazard| {
-            rule.steps.unwrap_or_else(|| crate::placing::up(rule.cycles.unwrap_or(0) + self.cycles, self.cycles) - 1)
-        };
+        let most =
+            |rule: &Hazard| rule.steps.unwrap_or_else(|| up(rule.cycles.unwrap_or(0) + self.cycles, self.cycles) - 1);
         self.hazards.iter().map(most).max().unwrap_or(0)
     }
 
@@ -139,4 +138,9 @@ impl Rules {
             .max()
             .unwrap_or(0)
     }
+}
+
+/// Divides, and rounds up.
+pub(crate) fn up(number: i64, by: i64) -> i64 {
+    -(-number).div_euclid(by)
 }

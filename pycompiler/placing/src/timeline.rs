@@ -5,8 +5,8 @@
 //! free. So lines of one node fill the steps in which another node waits, or leaves slots unused.
 
 use crate::op::Op;
-use crate::placing::{up, Placing};
-use crate::rules::{Name, Rules};
+use crate::placing::Placing;
+use crate::rules::{up, Name, Rules};
 use crate::touches::{Access, Port, TouchTimes, Unit};
 use rustc_hash::FxHashMap as Map;
 use std::sync::Arc;
