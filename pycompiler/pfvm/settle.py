@@ -158,13 +158,13 @@ def _false_hints(hints: _Types, known: _Types) -> Iterator[str]:
 
 def _with_early(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model with operators older than their first opset at an opset that has them."""
-    found = [node for node in model.graph.node if node.op_type == _EARLY]
+    found = [node for node in model.graph.node if node.op_type == _EARLY and node.output]
     early = {node.output[0]: node for node in found if opset_of(model) < _FIRST}
     for node in early.values():
         node.op_type = _LIKE
     made = converted(model) if early else model
     for node in made.graph.node:
-        node.op_type = _EARLY if node.output[0] in early else node.op_type
+        node.op_type = _EARLY if early.keys() & {*node.output[:1]} else node.op_type
     return made
 
 
