@@ -102,7 +102,7 @@ def _ways(
     have the words that their layers use, or others. A line that is placed early may hold up a
     longer chain, so no way is always best. If ``wanted`` is possible, it is the only one.
     """
-    if free and wanted is not Way.KEPT:
+    if free and wanted not in (Way.OWN, Way.KEPT):
         made = prepare(fragments, addresses, target, kinds, shelf, masks_stay=False)
         urgency = None if made is None else Urgency.of(made.lines, target)
         if made is not None and urgency is not None:

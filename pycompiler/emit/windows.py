@@ -27,7 +27,7 @@ WINDOW = 1 << 15
 class Windows:
     """Makes the program of nodes that come one after the other; ``merged``: they may share lines.
 
-    A merged program that would take longer than the nodes one after the other is not used.
+    If the first part takes longer merged than its nodes one after the other, no part is merged.
     """
 
     def __init__(self, addresses: Addresses, target: Target, *, merged: bool):

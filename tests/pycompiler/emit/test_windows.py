@@ -17,6 +17,7 @@ from pycompiler.app.model import DeviceSegment
 from pycompiler.code.lines import Fragment
 from pycompiler.emit import windows
 from pycompiler.emit.concat import concatenate
+from pycompiler.emit.merge import Way, merge
 from pycompiler.emit.units import Kind
 from pycompiler.emit.windows import Windows
 from pycompiler.machine import load_target
@@ -60,3 +61,15 @@ def test_a_network_of_many_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     # Comments name nodes by their numbers in the whole program.
     named = {int(line.split()[1].strip(":")) for line in other.code.splitlines() if line[0] == "#"}
     assert named == set(range(len(one.lines.owners)))
+
+
+@pytest.mark.parametrize("way", Way)
+def test_the_way_of_earlier_parts_places_this_one(way: Way) -> None:
+    """Once no way was left where orders of urgency were impossible before, and possible now."""
+    target = load_target("mini")
+    nodes = [(f"n{n}", "", Fragment(tuple(Lines(n, target).some(5)), packed=True)) for n in (1, 2)]
+    known = {True: way}
+    code = merge(nodes, {}, target, [Kind.OTHER] * 2, known=known)
+    assert code is not None
+    assert known == {True: way}
+    assert code.cycles == target.assemble(code.text, "x.vsm").report()["cycles"]
