@@ -157,6 +157,8 @@ class Adapter:
             self._writer.event("initialized")
         if work is not None:
             self._work.put(work)
+            if self._requests.stands(command):
+                self._work.join()  # the next request may be there already
         if command in ("disconnect", "terminate"):
             self._halt()
             self._writer.event("terminated")
@@ -179,9 +181,10 @@ class Adapter:
                 )
                 self._writer.event("output", category="stderr", output=text + "\n")
                 self._stopped("exception", text)
-                continue
-            self._running.clear()
-            self._say(stop)
+            else:
+                self._running.clear()
+                self._say(stop)
+            self._work.task_done()
 
     def _say(self, stop: Stop) -> None:
         for line in stop["dump"]:

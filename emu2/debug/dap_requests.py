@@ -80,6 +80,11 @@ class Requests:
         """The run, if a program was launched."""
         return self.session.run if self.session is not None else None
 
+    def stands(self, command: str) -> bool:
+        """Say whether the work of a request moves no statement, so that it ends at once."""
+        local = isinstance(self.run, emu2.Debugger)
+        return command == "configurationDone" and self._at_entry and local
+
     def answer(self, command: str, arguments: Body) -> tuple[Body, Work | None]:
         """Answer one request. Raises EmulatorError for one that is wrong."""
         method = getattr(self, f"on_{command}", None)

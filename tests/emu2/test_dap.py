@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,28 @@ def test_a_breakpoint_at_the_first_statement_stops_there(
     assert client.line() == 2
     client.ask("continue")
     assert client.event("stopped")["text"] == "end of the program"
+
+
+def test_requests_behind_the_entry_need_not_wait_for_its_event(program: Path) -> None:
+    wanted: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", {"linesStartAt1": False}),
+        ("launch", {"program": str(program), "spec": "mini"}),
+        ("configurationDone", {}),
+        ("stackTrace", {"threadId": 1}),
+    ]
+    sent = b""
+    for number, (command, arguments) in enumerate(wanted):
+        message = {"seq": number, "type": "request", "command": command, "arguments": arguments}
+        body = json.dumps(message).encode()
+        sent += b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    out = io.BytesIO()
+    serve(io.BytesIO(sent), out)
+    out.seek(0)
+    found = []
+    while (one := read_message(out)) is not None:
+        found.append(one)
+    assert found[-2]["event"] == "stopped"
+    assert found[-1]["body"]["stackFrames"][0]["line"] == 0
 
 
 def test_lines_columns_and_paths_as_the_editor_counts_them(
