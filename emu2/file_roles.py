@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -121,12 +121,18 @@ def overwrites(path: str | os.PathLike[str], reason: str) -> EmulatorError:
     return EmulatorError(code="F0008", message=f"{os.fspath(path)}: {reason}", help=help)
 
 
-def claim(path: str | os.PathLike[str], title: str, *, written: bool) -> None:
-    """Add a file that no parameter of the command names. EmulatorError F0008."""
+def claim(
+    path: str | os.PathLike[str],
+    title: str,
+    *,
+    written: bool,
+    refuse: Callable[[str | os.PathLike[str], str], Exception] = overwrites,
+) -> None:
+    """Add a file that no parameter of the command names. EmulatorError F0008, or `refuse`'s."""
     roles = roles_of(click.get_current_context())
     reason = (roles.write if written else roles.read)(title, path)
     if reason is not None:
-        raise overwrites(path, reason)
+        raise refuse(path, reason)
 
 
 def spec_option(command: Any) -> Any:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
-from .errors import HostFallbackWarning, PycompilerError, SourceLocation, error, internal
+from .errors import HostFallbackWarning, PycompilerError, error, internal, located
 from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
@@ -296,17 +296,23 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     return function_of(read_file(folder, MODEL_APP), str(path), board, registry)
 
 
-def load_model(path: Path, sizes: Sizes | None = None) -> onnx.ModelProto:
+def load_model(
+    path: Path, sizes: Sizes | None = None, reads: Callable[[Path], object] = Path.exists
+) -> onnx.ModelProto:
     """Return the model of a file, with ``sizes``; its external data lies beside it.
 
-    P0001, P0002, and those of :func:`settled_model`, with the file as their place.
+    ``reads`` gets each file of external data. P0001, P0002, and those of :func:`settled_model`,
+    with the file as their place.
     """
-    model = _with_data(parse_model(read_input(path), path), path)
-    try:
-        return settled_model(model, sizes)
-    except PycompilerError as problem:
-        problem.place = problem.place or SourceLocation(str(path))
-        raise
+    model = parse_model(read_input(path), path)
+    inside = (one.t for node in model.graph.node for one in node.attribute)
+    facts = [
+        fact for tensor in (*model.graph.initializer, *inside) for fact in tensor.external_data
+    ]
+    for name in {fact.value for fact in facts if fact.key == "location"}:
+        reads(path.parent / name)
+    with located(path, PycompilerError):
+        return settled_model(_with_data(model, path), sizes)
 
 
 def settled_model(model: onnx.ModelProto, sizes: Sizes | None = None) -> onnx.ModelProto:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from emu2 import file_roles
 from emu2.file_roles import FileRoles, FileType
 
 from .errors import PycompilerError, error
@@ -38,6 +40,11 @@ class _NewFolder(_PathType):
         return [Path(path), *files_of(Path(path))]
 
 
+#: Adds a file that no parameter of the command names: path, title, `written`. P0010.
+claim = partial(file_roles.claim, refuse=lambda path, reason: overwrites(Path(path), reason))
+#: Adds a file of data that belongs to a model.
+claim_data = partial(claim, title="data of MODEL", written=False)
+
 READ = _PathType(written=False)
 WRITTEN = _PathType(written=True)
 NEW_FOLDER = _NewFolder(written=True)
@@ -52,6 +59,5 @@ def check_written(named: Iterable[tuple[str, Path | None]]) -> None:
     """Check that outputs, each with the option that names it, are different files. P0010."""
     roles = FileRoles()
     for option, path in named:
-        reason = None if path is None else roles.write(option, path)
-        if path is not None and reason is not None:
+        if path is not None and (reason := roles.write(option, path)) is not None:
             raise overwrites(path, reason)

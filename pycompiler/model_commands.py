@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,12 +22,12 @@ from .app.dump import dump_app
 from .app.reader import read_app
 from .app.writer import write_app
 from .build import build, load_function, load_model
-from .command_files import NEW_FOLDER, READ, WRITTEN
+from .command_files import NEW_FOLDER, READ, WRITTEN, claim_data
 from .console import table_console
 from .dashboard.command import dashboard
 from .debug.model import open_model
 from .disassemble.command import disassemble
-from .errors import ExportError, GraphError, PlanError, SourceLocation, error
+from .errors import error, located
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .memory.command import memory
@@ -79,18 +80,9 @@ def compile_command(
     model: Path, out: Path, device: str, settings: tuple[str, ...], sizes: Sizes
 ) -> None:
     """Compile an ONNX MODEL into a codegen_dir."""
-    try:
-        build(
-            lambda: load_model(model, sizes),
-            device,
-            _board(device),
-            read_options(settings),
-            out,
-            progress=True,
-        )
-    except (ExportError, GraphError, PlanError) as problem:
-        problem.place = problem.place or SourceLocation(str(model))
-        raise
+    with located(model):
+        made = partial(load_model, model, sizes, claim_data)
+        build(made, device, _board(device), read_options(settings), out, progress=True)
     facts = json.loads(read_file(out, REPORT))
     console = table_console()
     if facts["tuning"]:

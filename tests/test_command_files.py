@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 
@@ -165,6 +167,36 @@ def test_a_codegen_dir_stands_for_the_files_of_a_compile(tmp_path: Path) -> None
         assert isinstance(problem, PycompilerError)
         assert problem.code == "P0010"
     assert {path.read_text() for path in files_of(tmp_path)} == {"kept"}
+
+
+def test_the_data_of_a_model_and_the_files_that_options_name(tmp_path: Path) -> None:
+    model, data, spec = (tmp_path / name for name in ("m.onnx", "trace.json", "layout.my.txt"))
+    made = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[4] x) => (float[4] y) <float[4] w>'
+        "{ y = Add(x, w) }"
+    )
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "w"))
+    onnx.save(made, model, save_as_external_data=True, location=data.name, size_threshold=0)
+    spec.write_text("[]")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    compile, out = ["compile", str(model), "--device", "emu2:mini", "-o"], str(tmp_path)
+    sweep = ["sweep", str(model), "--machine", "mini", "--set", "lm_words=1x"]
+    table = [
+        [*compile, out],
+        [*compile, f"{out}/o", "-O", f"out_onnx={model}"],
+        [*compile, f"{out}/o", "-O", f"out_onnx={data}"],
+        [*compile, f"{out}/o", "-O", f"out_onnx={spec}", "-O", f"layout_spec={spec}"],
+        [*compile, out, "-O", f"gemm_layout_spec={spec}"],
+        ["partition", str(model), "--device", "emu2:mini", "--app", str(data)],
+        ["partition", str(model), "--device", "emu2:mini", "-O", f"out_onnx={model}"],
+        [*sweep, "--json", str(data)],
+        [*sweep, "--draw", str(spec), "-O", f"layout_spec={spec}"],
+    ]
+    for arguments in table:
+        problem = CliRunner().invoke(commands, arguments).exception
+        assert isinstance(problem, PycompilerError), arguments
+        assert problem.code == "P0010", problem
+        assert {path: path.read_bytes() for path in before} == before, arguments
 
 
 def test_the_container_of_the_loader_is_what_is_written(tmp_path: Path) -> None:

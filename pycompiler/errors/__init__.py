@@ -31,6 +31,7 @@ from .kinds import (
     ShapeWarning,
     SourceLocation,
     UsageError,
+    located,
     place_of,
 )
 from .table import TABLE
@@ -60,6 +61,7 @@ __all__ = [
     "UsageError",
     "error",
     "internal",
+    "located",
     "place_of",
 ]
 

@@ -1,6 +1,9 @@
 """The kinds of diagnostics, and what they are made of."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from emu2.errors import PortableError
@@ -79,6 +82,16 @@ class GraphError(PycompilerError):
 
 class PlanError(PycompilerError):
     """No plan fits the machine or the options."""
+
+
+@contextmanager
+def located(path: Path, also: type[PycompilerError] = GraphError) -> Iterator[None]:
+    """Make ``path`` the place of diagnostics of a model, and of ``also``, that name no other."""
+    try:
+        yield
+    except (ExportError, GraphError, PlanError, also) as problem:
+        problem.place = problem.place or SourceLocation(str(path))
+        raise
 
 
 class NoRoomError(PlanError):

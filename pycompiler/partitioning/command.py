@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ..build import load_model
-from ..command_files import READ, WRITTEN
-from ..errors import ExportError, GraphError, PlanError, SourceLocation, error
+from ..command_files import READ, WRITTEN, claim_data
+from ..errors import error, located
 from ..files import write_file
 from ..pfvm.sizes import Sizes
 from ..size_options import takes_sizes
+from ..sweep.command import read_options
 from .costs import Costs
 from .driver import partition
 from .table import print_partition, print_support
@@ -57,18 +56,15 @@ def partition_command(
         raise click.UsageError("name a MODEL, or ask for --support")
     if launch < 0 or not bandwidth > 0:
         raise error("P0704", name="--launch, --bandwidth", value="0 or less", legal="positive")
-    try:
+    with located(model):
         found = partition(
-            load_model(model, sizes),
+            load_model(model, sizes, claim_data),
             device,
             threshold=threshold,
             costs=Costs(bandwidth=bandwidth, launch=launch),
             simulate=not estimate,
-            options=dict(map(_option, settings)),
+            options=read_options(settings),
         )
-    except (ExportError, GraphError, PlanError) as problem:
-        problem.place = problem.place or SourceLocation(str(model))
-        raise
     print_partition(found)
     if out is not None:
         write_file(out, found.model.SerializeToString())
@@ -76,13 +72,3 @@ def partition_command(
     if app is not None:
         found.export(app)
         click.echo(f"wrote {app}")
-
-
-def _option(setting: str) -> tuple[str, Any]:
-    key, found, value = setting.partition("=")
-    if not found:
-        raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
-    try:
-        return key, json.loads(value)
-    except (ValueError, RecursionError):
-        return key, value

@@ -51,8 +51,8 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: <fcntl.h>, renameat
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files that a compile writes to a folder, whether they exist or not."""
-    return [folder / name for name in sorted(_OWN)]
+    """Return the files that a compile writes to a folder, and the dumps that it replaces there."""
+    return [folder / name for name in sorted(_OWN)] + sorted(folder.glob(f"{DUMPS}*.txt"))
 
 
 def _is_own(name: str) -> bool:

@@ -11,12 +11,12 @@ import click
 from rich.table import Table
 
 from ..build import load_model
-from ..command_files import READ, WRITTEN
+from ..command_files import READ, WRITTEN, claim, claim_data
 from ..console import table_console
 from ..executors import EXECUTORS, PROCESSES, Workers
 from ..files import write_file
 from ..machine import load_target
-from ..options import parse_options
+from ..options import OPTIONS, parse_options
 from ..pfvm.optimise import optimise
 from ..pfvm.random_numbers import with_random_numbers
 from ..pfvm.sizes import Sizes
@@ -77,7 +77,7 @@ def sweep(
     axes = [parse_axis(setting, base) for setting in settings]
     grid = points(base, axes)
     options = parse_options(read_options(given))
-    source = load_model(model / MODEL_ONNX if model.is_dir() else model, sizes)
+    source = load_model(model / MODEL_ONNX if model.is_dir() else model, sizes, claim_data)
     data = with_random_numbers(optimise(source)).SerializeToString()
     console = table_console()
     found: list[dict[str, Any]] = [{} for _ in grid]
@@ -110,20 +110,20 @@ def read_options(settings: Sequence[str]) -> dict[str, Any]:
             options[key] = json.loads(value)
         except (ValueError, RecursionError):
             options[key] = value
+        if key in OPTIONS and OPTIONS[key].legal == "a path":
+            claim(str(options[key]), f"-O {key}", written=key == "out_onnx")
     return options
 
 
 def _table(found: Sequence[dict[str, Any]], title: str) -> Table:
-    names = list(found[0]["values"])
     levels = list(dict.fromkeys(level for row in found for level in row.get("words", {})))
+    names = *found[0]["values"], "cycles", "x bound", *(f"{level} moved" for level in levels)
     table = Table(title=title, title_justify="left")
-    for column in (*names, "cycles", "x bound", *(f"{level} moved" for level in levels)):
+    for column in names:
         table.add_column(column, justify="right")
     table.add_column("result", overflow="fold")
     for row in found:
-        values = [str(row["values"][name]) for name in names]
-        numbers = [row.get("cycles"), row.get("factor")]
-        numbers += [row.get("words", {}).get(level) for level in levels]
+        numbers = row.get("cycles"), row.get("factor"), *map(row.get("words", {}).get, levels)
         shown = ["-" if number is None else str(number) for number in numbers]
-        table.add_row(*values, *shown, row["status"])
+        table.add_row(*map(str, row["values"].values()), *shown, row["status"])
     return table
