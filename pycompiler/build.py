@@ -152,9 +152,11 @@ def _build(
             function: Function = host_function(model, registry)
         else:
             made = _artifacts(model, board.target, checked, report, cache, options or {}, known)
+            report.progress("app")
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
             files |= made.files
+            report.progress("load")
             function = DeviceFunction(made.app, board, registry)
         check_constraints(wanted, function)
     except PycompilerError:

@@ -59,12 +59,12 @@ class DramTensor:
             return True
         return self.image.same_order(other.image)
 
-    def words(self) -> NDArray[np.uint64]:
-        """Return its long words, shape ``(groups, words)``."""
+    def words(self, what: str = "read") -> NDArray[np.uint64]:
+        """Return its long words, or their `validity`, shape ``(groups, words)``."""
         count = self.image.dram_words
         with self.board.lock:
             groups = range(self.board.target.groups)
-            read = self.board.machine.read
+            read = getattr(self.board.machine, what)
             return np.stack([read("dram", addr=self.addr, count=count, group=g) for g in groups])
 
     def read(self) -> Array:
@@ -73,11 +73,7 @@ class DramTensor:
 
     def undefined(self) -> NDArray[np.bool_]:
         """Return which elements have no defined value; needs a board that keeps findings."""
-        count = self.image.dram_words
-        with self.board.lock:
-            groups = range(self.board.target.groups)
-            read = self.board.machine.validity
-            valid = np.stack([read("dram", addr=self.addr, count=count, group=g) for g in groups])
+        valid = self.words("validity")
         dtype = numpy_dtype(self.type.elem)
         bits = [self.image.unpack(words, dtype) for words in (valid, np.full_like(valid, _VALID))]
         found, whole = (np.ascontiguousarray(one).view(np.uint8) for one in bits)

@@ -46,17 +46,19 @@ class DramImage:
         self._levels = _IN_L1B if self._alike else UNIT_LEVELS
         self._groups = target.groups
         self._order = order_of(self.plan, 1 if self._alike else None)
-        group, at = np.divmod(self._order.above, self.plan.dram_words)
+        words, own = self._order.above, self.plan.dram_words
+        if self.slices > 1:  # the words of a group follow each other, slice by slice
+            words = words + words // own * (self.dram_words - own)
         groups = 1 if self._alike else self._groups
-        words = groups * self.dram_words * self.words_per_long
+        filled = groups * self.dram_words * self.words_per_long
         #: Of numbers of elements and of words. There are some for every element.
-        most = max(words, prod(shape), self._strides()[Level.TIME] * self.slices)
+        most = max(filled, prod(shape), self._strides()[Level.TIME] * self.slices)
         self._number = np.dtype(np.int32 if most < 1 << 31 else np.int64)
-        self._above = (group * self.dram_words + at).astype(self._number)
+        self._above = words.astype(self._number)
         self._local = self._order.local.reshape(-1).astype(self._number)
         lm, word = _places(layout, shape, self._strides(), self._number)
         self._take = np.empty(lm.size, self._number)
-        self._fill = np.full(words, -1, self._number)
+        self._fill = np.full(filled, -1, self._number)
         for first, places in self._copied(layout, lm, word, self._copies(layout, target)):
             elements = np.arange(first, first + places.shape[1], dtype=self._number)
             before = self._fill[places]

@@ -12,6 +12,7 @@ import pytest
 import torch
 from compiling import compiled, context, model_of, random_inputs
 
+from pycompiler import build
 from pycompiler.graph.graph import MNGraph, MNNode
 from pycompiler.planners import side
 from pycompiler.report import progress
@@ -58,6 +59,21 @@ def test_every_door_but_a_quiet_one_shows_lines(
     for quiet in (False, True):
         shared.compile(lambda d: {"y": d["x"] + 1.0}, sample, tmp_path / "out", quiet=quiet)
         assert ("compiling: " in capsys.readouterr().err) != quiet
+
+
+@pytest.mark.parametrize(("call", "place"), [("write_app", "app"), ("DeviceFunction", "load")])
+def test_what_comes_behind_the_passes_has_names(
+    call: str, place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, call, stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        context("emu2:mini").compile(
+            lambda d: {"y": d["x"] + 1.0}, {"x": torch.ones(4)}, tmp_path / "out"
+        )
+    assert caught.value.__notes__ == [f"in {place}"]
 
 
 def test_an_exception_says_which_node_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
