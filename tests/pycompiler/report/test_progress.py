@@ -73,7 +73,7 @@ def test_what_comes_behind_the_passes_has_names(
         context("emu2:mini").compile(
             lambda d: {"y": d["x"] + 1.0}, {"x": torch.ones(4)}, tmp_path / "out"
         )
-    assert caught.value.__notes__ == [f"in {place}"]
+    assert vars(caught.value)["__notes__"] == [f"in {place}"]
 
 
 def test_an_exception_says_which_node_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
