@@ -30,15 +30,7 @@ from .layout_spec import (
 )
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
-from .presets.read import (
-    FIND_BEST,
-    FOLDER,
-    SA_STEPS,
-    names,
-    read_preset,
-    variable,
-    wants_best,
-)
+from .presets.read import FIND_BEST, FOLDER, SA_STEPS, names, read_preset, variable, wants_best
 from .scheduler.annealing.scheduler import NAME
 from .scheduler.schedulers import SCHEDULERS
 from .simulation.settings import MODES

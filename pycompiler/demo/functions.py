@@ -61,11 +61,7 @@ def run_case(case: Case, out: Path, device: str, console: Console) -> float:
     result = compiled(case.inputs)["out"].cpu()
     difference = float((result - case.function(case.inputs)["out"]).abs().max())
     facts = json.loads(read_file(out / "codegen", REPORT))
-    lines = [
-        totals(facts),
-        *cost_lines(facts),
-        f"largest difference from PyTorch: {difference:g}",
-    ]
+    lines = [totals(facts), *cost_lines(facts), f"largest difference from PyTorch: {difference:g}"]
     function = compiled.function
     if isinstance(function, DeviceFunction):
         lines.append(f"emulated in {function.emulation_seconds:.3f} s")
@@ -79,10 +75,7 @@ def run_case(case: Case, out: Path, device: str, console: Console) -> float:
 
 
 def write_program(
-    function: DeviceFunction,
-    inputs: Mapping[str, torch.Tensor],
-    result: torch.Tensor,
-    out: Path,
+    function: DeviceFunction, inputs: Mapping[str, torch.Tensor], result: torch.Tensor, out: Path
 ) -> list[str]:
     """Write ``model.vsm``, ``model.input.json`` and its data; lines that name the result's bits.
 

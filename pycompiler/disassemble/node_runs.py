@@ -56,12 +56,7 @@ class NodeRuns:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        app: App,
-        graph: MNGraph,
-        board: Board,
-        inputs: Mapping[str, Array],
+        self, folder: Path, app: App, graph: MNGraph, board: Board, inputs: Mapping[str, Array]
     ):
         """Place constants and inputs, and make the code of the nodes."""
         if any(isinstance(segment, HostSegment) for segment in app.segments):

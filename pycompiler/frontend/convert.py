@@ -15,6 +15,7 @@ import torch
 from onnxscript import rewriter
 
 from ..errors import PycompilerError, error, place_of
+from ..graph.dtypes import uncomputed
 from ..pfvm.random import hidden as hidden_random
 from ..pfvm.source import own_line
 from .as_torch import differing
@@ -23,6 +24,7 @@ from .near_constants import lift_near_constants
 from .plain_operators import all_in_plain_operators, in_plain_operators, untranslated
 from .plain_operators.replacements import not_expressible
 from .simpler_calls import with_copied_results
+from .torch_dtypes import TORCH_DTYPES, dtype_name
 from .translations import translations
 
 
@@ -140,6 +142,11 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
         problem = problem.__cause__
         if type(problem).__name__ == "DispatchError" and node is not None:
             return not_expressible(str(node.target), place)
+    if isinstance(problem, KeyError) and isinstance(problem.args[0], torch.dtype):
+        legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
+        found = uncomputed("value", str(node), dtype_name(problem.args[0]), legal)
+        found.place = place
+        return found
     first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
     return error("P0106", place=place, reason=f"{type(problem).__name__}: {first}")
 

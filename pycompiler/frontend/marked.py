@@ -11,8 +11,12 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.onnx.ops import symbolic, symbolic_multi_out
 
 from ..pfvm.nans import NANS
+from .gradient_rules.constants import takes_real
 
-_OPS = {torch.ge: "GreaterOrEqual", torch.le: "LessOrEqual", torch.lt: "Less", torch.eq: "Equal"}
+_OPS = {
+    **{torch.ge: "GreaterOrEqual", torch.le: "LessOrEqual", torch.lt: "Less", torch.eq: "Equal"},
+    torch.gt: "Greater",
+}
 
 #: Nodes of ONNX compute nothing outside of a trace.
 _TRACED = (FakeTensor, FunctionalTensor)
@@ -21,7 +25,7 @@ _TRACED = (FakeTensor, FunctionalTensor)
 def compared(form: str, op: Callable[..., Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a comparison; on the host, one of floats has a form."""
     kind, plain = torch.result_type(a, b), torch.as_tensor(op(a, b))
-    if not kind.is_floating_point or not isinstance(plain, _TRACED):
+    if not kind.is_floating_point or not isinstance(plain, _TRACED) or not takes_real():
         return plain
     note, pair = {NANS: form}, (a.to(kind), b.to(kind))
     return symbolic(_OPS[op], pair, dtype=torch.bool, shape=plain.shape, metadata_props=note)

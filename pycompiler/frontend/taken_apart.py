@@ -18,6 +18,7 @@ from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
 from .double_forms import doubles_of, either
 from .odd_shapes import ODD_SHAPES, is_number
+from .plain_operators.complex_numbers import FILLED
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty, scatter_reduced
 from .plain_operators.replacements import not_expressible
@@ -323,6 +324,7 @@ _RULES: dict[object, _Rule] = {
         lambda node: True, flash_attention
     ),
     _ATEN.scatter_reduce.two: _Rule(_joins_otherwise, _scatter_reduced),
+    **{op: _Rule(lambda node: node.meta["val"].is_complex(), rule) for op, rule in FILLED.items()},
     **{op: _Rule(rule.concerns, rule) for op, rule in RESIZES.items()},
     **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},
 }

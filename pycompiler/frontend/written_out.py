@@ -22,7 +22,7 @@ from .plain_operators.functions import (
     unique_consecutive,
 )
 from .plain_operators.replacements import not_expressible
-from .plain_operators.spectra import stft
+from .plain_operators.spectra import istft, stft
 from .training_step import NeedsTrace, in_training_step
 
 
@@ -42,9 +42,16 @@ def _power(x: Any, exponent: Any, **named: Any) -> Any:
     return x | (not exponent) if masks else torch.pow(x, exponent, **named)
 
 
+def _istft(*given: Any, **named: Any) -> torch.Tensor:
+    """Return an inverse transform; in a step it is written out, as torch looks at its windows."""
+    plain = named.get("return_complex") or not in_training_step()
+    return (torch.istft if plain else istft)(*given, **named)
+
+
 #: Functions that are methods of tensors too.
 _OF_BOTH = (bincount, masked_select, unique_consecutive, stft, cov, corrcoef)
 _WRITTEN: dict[Any, Callable[..., Any]] = {
+    **dict.fromkeys((torch.istft, torch.Tensor.istft), _istft),
     functional.ctc_loss: ctc_loss,
     torch.ctc_loss: ctc_loss,
     torch.Tensor.random_: _random,

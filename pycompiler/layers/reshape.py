@@ -121,11 +121,7 @@ def stretches(
 
 
 def reshaped(
-    hint: Layout,
-    shape: tuple[int, ...],
-    result: tuple[int, ...],
-    dtype: MNDtype,
-    target: Target,
+    hint: Layout, shape: tuple[int, ...], result: tuple[int, ...], dtype: MNDtype, target: Target
 ) -> tuple[Layout, Layout] | None:
     """Return layouts of both shapes over the same long words, close to ``hint``.
 

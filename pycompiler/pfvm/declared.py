@@ -1,12 +1,39 @@
-"""What a model declares: the shapes of its values, and its constants."""
+"""What a model declares: the types of its values, and its constants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import prod
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 from onnx import helper, numpy_helper
+
+#: Values with more elements decide no shape: shapes are short.
+MOST = 1 << 12
+
+
+def inferred(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
+    """Return the model with inferred types; onnx's InferenceError if ``strict`` finds a fault."""
+    # onnx would copy the data of long tensors four times.
+    long = {at: t.raw_data for at, t in enumerate(model.graph.initializer) if prod(t.dims) > MOST}
+    for at in long:
+        model.graph.initializer[at].ClearField("raw_data")
+    # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
+    # of any length, and refuses some broadcasts of data with two axes.
+    try:
+        found = onnx.shape_inference.infer_shapes(model, strict_mode=strict)
+    finally:
+        _give_data(model, long)
+    _give_data(found, long)
+    return found
+
+
+def _give_data(model: onnx.ModelProto, data: Mapping[int, bytes]) -> None:
+    for at, one in data.items():
+        if one:
+            model.graph.initializer[at].raw_data = one
 
 
 def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:

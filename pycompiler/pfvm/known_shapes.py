@@ -7,21 +7,17 @@ shape also goes from the result of an operator back to its operand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 import onnx
-import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from .declared import constants, static_shape
+from .declared import MOST, constants, inferred, static_shape
 from .names import all_names, fresh
 from .random import is_random
 from .session import Array, results_of
 
-#: Values with more elements are not computed: shapes are short.
-_MOST = 1 << 12
 #: Each round makes more shapes known; deeper chains of shapes are not followed.
 _ROUNDS = 24
 _STANDARD = ("", "ai.onnx")
@@ -37,33 +33,12 @@ _Type = tuple[int, tuple[int, ...]]
 
 def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with inferred types. onnx's InferenceError if they contradict."""
-    inferred = _inferred(_with_scalar_ends(model))
+    found = inferred(_with_scalar_ends(model), strict=True)
     for _ in range(_ROUNDS):
-        if not _settle(inferred):
+        if not _settle(found):
             break
-        inferred = _inferred(_with_scalar_ends(inferred))
-    return inferred
-
-
-def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    # The data of long tensors decides no shape, and onnx would copy it four times.
-    long = {at: t.raw_data for at, t in enumerate(model.graph.initializer) if prod(t.dims) > _MOST}
-    for at in long:
-        model.graph.initializer[at].ClearField("raw_data")
-    # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
-    # of any length, and refuses some broadcasts of data with two axes.
-    try:
-        found = onnx.shape_inference.infer_shapes(model, strict_mode=True)
-    finally:
-        _give_data(model, long)
-    _give_data(found, long)
+        found = inferred(_with_scalar_ends(found), strict=True)
     return found
-
-
-def _give_data(model: onnx.ModelProto, data: Mapping[int, bytes]) -> None:
-    for at, one in data.items():
-        if one:
-            model.graph.initializer[at].raw_data = one
 
 
 def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
@@ -216,9 +191,9 @@ def _values(
         return None
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         return None
-    sizes = [prod(types[name][1]) if name in types else _MOST + 1 for name in node.output]
+    sizes = [prod(types[name][1]) if name in types else MOST + 1 for name in node.output]
     sizes += [prod(known[name].dims) for name in node.input if name]
-    if max(sizes) > _MOST or not all(node.output):
+    if max(sizes) > MOST or not all(node.output):
         return None
     found = results_of(node, known, {n: types[n] for n in node.output}, model)
     return None if found is None else [found[name] for name in node.output]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import onnx
 import onnx.parser
-import onnx.shape_inference
 
+from .declared import inferred
 from .names import graphs
 from .opsets import OLDEST, STANDARD, opset_of
 from .torch_calls import DOMAIN
@@ -32,7 +32,7 @@ def with_forms(model: onnx.ModelProto) -> onnx.ModelProto:
     used = {_name(node)[0] for part in graphs(model.graph) for node in part.node}
     if not used & forms.keys() or opset_of(model) < OLDEST:
         return model
-    out = onnx.shape_inference.infer_shapes(model)
+    out = inferred(model)
     kinds = {tensor.name: tensor.data_type for tensor in out.graph.initializer}
     for part in graphs(out.graph):
         ports = (*part.input, *part.value_info, *part.output)

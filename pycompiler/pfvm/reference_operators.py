@@ -81,6 +81,17 @@ class Erf(OpRun):
         return (np.asarray(found, np.float64).astype(x.dtype).reshape(x.shape),)
 
 
+class GatherElements(OpRun):
+    """Picks along an axis; onnx's own class mistakes axes that are counted from the end."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, index: Any, axis: int | None = None) -> tuple[Any, ...]:
+        axis = (axis or 0) % x.ndim
+        rows = (slice(None if at == axis else n) for at, n in enumerate(index.shape))
+        return (np.take_along_axis(x[tuple(rows)], index, axis),)
+
+
 class LogSoftmax(OpRun):
     """The logarithm of Softmax; onnx's own class takes that of a result that may be 0."""
 
@@ -96,6 +107,24 @@ class LogSoftmax(OpRun):
         return (found.astype(x.dtype),)
 
 
+class Pad(OpRun):
+    """Padding; onnx's own class refuses negative numbers, which crop."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Any, pads: Any, value: Any = None, axes: Any = None, mode: Any = None
+    ) -> tuple[Any, ...]:
+        ends = np.zeros((x.ndim, 2), np.int64)
+        ends[slice(None) if axes is None else axes] = np.reshape(pads, (2, -1)).T
+        facts: Any = {"mode": mode or "constant"}
+        if facts["mode"] == "constant":
+            facts["constant_values"] = 0 if value is None else value
+        made = np.pad(x, ends.clip(0), **facts)
+        sizes = zip(ends.clip(None, 0), made.shape, strict=True)
+        return (made[tuple(slice(-front, size + back) for (front, back), size in sizes)],)
+
+
 class Pow(OpRun):
     """Powers; those of integers are exact, but for bits beyond their type."""
 
@@ -109,4 +138,6 @@ class Pow(OpRun):
         return (np.where((power < 0) & (np.abs(base) != 1), 0, found).astype(x.dtype),)
 
 
-REFERENCE: list[Any] = [AveragePool, ConvTranspose, Erf, LogSoftmax, Loop, LpPool, MaxPool, Pow]
+REFERENCE: list[Any] = [
+    *(AveragePool, ConvTranspose, Erf, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pad, Pow),
+]

@@ -37,39 +37,21 @@ class HostSession:
     def __init__(self, model: bytes, what: str):
         """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
         self.what = what
-        proto = onnx.load_from_string(model)
+        self._proto = proto = onnx.load_from_string(model)
         self.input_keys, self.output_keys = keys(proto)
-        off = _WRONG_FOR_RANDOM if taken_for_functions(proto.graph) else []
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        self._reference = evaluator(proto) if _is_wrong(proto) else None
-
-        def start(part: bytes) -> Any:
-            return onnxruntime.InferenceSession(
-                part, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
-            )
-
         self._calls = has_calls(proto)
         try:
-            run = with_forms(proto)
-            self._session: Any = (
-                CallingSession(run, start) if self._calls else start(run.SerializeToString())
-            )
+            made = CallingSession(proto, _PlainSession) if self._calls else _PlainSession(proto)
         except Exception as problem:  # the runtime's errors have no common base class
-            reference = evaluator(proto)
-            if reference is None:
-                raise error("P0602", what=what, reason=_first_line(problem)) from problem
-            self._reference = reference
-        self._proto = proto
+            raise error("P0602", what=what, reason=_first_line(problem)) from problem
+        self._session: CallingSession | _PlainSession = made
         held = {tensor.name for tensor in proto.graph.initializer}
         self._names = [value.name for value in proto.graph.input if value.name not in held]
-        if self._reference is None and not self._calls:
-            self._names = [value.name for value in self._session.get_inputs()]
 
     @property
     def runtime(self) -> str:
         """The libraries that run the model: ``onnxruntime``, ``onnx.reference``, ``torch``."""
-        if self._reference is not None:
+        if isinstance(self._session, _PlainSession) and self._session.reference is not None:
             return "onnx.reference"
         return "onnxruntime and torch" if self._calls else "onnxruntime"
 
@@ -86,7 +68,7 @@ class HostSession:
         # numpy gives a contiguous scalar an axis.
         feed = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
         try:
-            results = self._results(feed)
+            results = self._session.run(feed)
         except Exception as problem:
             raise error("P0602", what=self.what, reason=_first_line(problem)) from problem
         made = [np.asarray(result) for result in results]
@@ -96,26 +78,49 @@ class HostSession:
                 raise error("P0613", name=info.name, found=array.shape, wanted=wanted)
         return dict(zip(self.output_keys, made, strict=True))
 
-    def _results(self, feed: Mapping[str, Array]) -> list[Array]:
-        """Return the results in order; the reference evaluator stands in if onnxruntime fails."""
-        if self._reference is None:
+
+class _PlainSession:
+    """A model without calls, in onnxruntime; in onnx's reference evaluator if that fails."""
+
+    def __init__(self, model: onnx.ModelProto):
+        self._model = model
+        self.reference = evaluator(model) if _is_wrong(model) else None
+        if self.reference is not None:
+            return
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(
+                with_forms(model).SerializeToString(),
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
+            )
+        except Exception:
+            self.reference = evaluator(model)
+            if self.reference is None:
+                raise
+
+    def run(self, feed: Mapping[str, Array]) -> list[Array]:
+        """Return the results in order."""
+        if self.reference is None:
             try:
                 return list(self._session.run(None, feed))
             except Exception:
-                reference = evaluator(self._proto)
+                reference = evaluator(self._model)
                 if reference is None:
                     raise
                 found = self._evaluated(reference, feed)
-                self._reference = reference
+                self.reference = reference
                 return found
-        return self._evaluated(self._reference, feed)
+        return self._evaluated(self.reference, feed)
 
     def _evaluated(self, reference: ReferenceEvaluator, feed: Mapping[str, Array]) -> list[Array]:
         """Return what the reference evaluator makes, which must have the declared types."""
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [np.asarray(result) for result in reference.run(None, dict(feed))]
-        for array, info in zip(found, self._proto.graph.output, strict=True):
+        for array, info in zip(found, self._model.graph.output, strict=True):
             wanted = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
             if array.dtype != wanted:
                 raise ValueError(f"`{info.name}` is {array.dtype} instead of {wanted}")

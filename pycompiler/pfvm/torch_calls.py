@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.shape_inference
 from numpy.typing import NDArray
 
 from ..graph.stages import stages
+from .declared import inferred
 from .names import graphs, outer_reads
 
 #: The domain of the nodes.
@@ -37,12 +37,11 @@ def has_calls(model: onnx.ModelProto) -> bool:
 class CallingSession:
     """A model with calls, cut into stages: each is a model without calls, or calls alone.
 
-    It has the methods of a session of onnxruntime that the caller uses. ``start`` makes a session
-    of a model without calls.
+    ``start`` makes a session of a model without calls.
     """
 
-    def __init__(self, model: onnx.ModelProto, start: Callable[[bytes], Any]):
-        model = onnx.shape_inference.infer_shapes(model)
+    def __init__(self, model: onnx.ModelProto, start: Callable[[onnx.ModelProto], Any]):
+        model = inferred(model)
         graph = model.graph
         self._outputs = [info.name for info in graph.output]
         self._constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
@@ -50,27 +49,28 @@ class CallingSession:
         reads = [[*node.input, *outer_reads(node)] for node in graph.node]
         plain = [node.domain != DOMAIN for node in graph.node]
         found = stages(plain, [[makers[n] for n in names if n in makers] for names in reads])
-        self._stages: list[tuple[Any, list[str], list[onnx.NodeProto]]] = []
+        self._stages: list[tuple[Any, list[str], Sequence[Any]]] = []
         for stage in sorted(set(found)):
             own = [at for at, number in enumerate(found) if number == stage]
             nodes = [graph.node[at] for at in own]
-            session, results = None, [name for node in nodes for name in node.output if name]
+            session, needs, results = None, nodes, [n for node in nodes for n in node.output if n]
             if plain[own[0]]:
                 later = {n for at, names in enumerate(reads) if found[at] > stage for n in names}
                 results = [name for name in results if name in later | set(self._outputs)]
-                session = start(_part(model, nodes, results).SerializeToString())
-            self._stages.append((session, results, nodes))
+                part = _part(model, nodes, results)
+                session, needs = start(part), [port.name for port in part.graph.input]
+            self._stages.append((session, results, needs))
 
-    def run(self, _: None, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    def run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the results in order. Raises what a stage raises, ImportError without torch."""
         known: _Arrays = {**self._constants, **feed}
-        for session, results, nodes in self._stages:
+        for session, results, needs in self._stages:
             if session is None:
-                for node in nodes:
+                for node in needs:
                     known |= _called(node, [known[name] for name in node.input])
                 continue
-            given = {port.name: known[port.name] for port in session.get_inputs()}
-            known |= zip(results, session.run(results, given), strict=True)
+            given = {name: known[name] for name in needs}
+            known |= zip(results, session.run(given), strict=True)
         return [known[name] for name in self._outputs]
 
 
@@ -90,6 +90,7 @@ def _part(
         [infos[name] for name in read if name not in known],
         [infos.get(name, onnx.ValueInfoProto(name=name)) for name in results],
         constants,
+        value_info=[infos[name] for name in made if name in infos and name not in results],
     )
     out = onnx.helper.make_model(part, opset_imports=model.opset_import)
     out.ir_version = model.ir_version
@@ -153,6 +154,7 @@ def _array(tensor: Any) -> NDArray[Any]:
     import torch
 
     tensor = tensor.resolve_conj().resolve_neg()
+    tensor = tensor.clone() if tensor._is_zerotensor() else tensor
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if tensor.dtype == torch.bfloat16:

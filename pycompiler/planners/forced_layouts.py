@@ -98,12 +98,7 @@ def force(graph: MNGraph, forced: Mapping[str, Forced], target: Target) -> Laid:
 
 
 def _whole(
-    node: MNNode,
-    forced: Forced,
-    graph: MNGraph,
-    target: Target,
-    costs: Costs,
-    classes: Classes,
+    node: MNNode, forced: Forced, graph: MNGraph, target: Target, costs: Costs, classes: Classes
 ) -> Laid:
     ends = (*node.inputs, *node.outputs)
     given: dict[str, Layout] = {}
@@ -140,11 +135,7 @@ def _anchored(
 
 
 def _region(
-    node: MNNode,
-    given: Mapping[str, Layout],
-    graph: MNGraph,
-    target: Target,
-    classes: Classes,
+    node: MNNode, given: Mapping[str, Layout], graph: MNGraph, target: Target, classes: Classes
 ) -> Iterator[dict[str, Layout]]:
     """Yield the layouts of a node in a region that takes over one of the given layouts."""
     names = {name for name in (*node.inputs, *node.outputs) if name}

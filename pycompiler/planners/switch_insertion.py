@@ -295,20 +295,13 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
             name = result if last else fresh(f"{result}.{step.level.value}", values)
             if not last:
                 values[name] = replace(
-                    other,
-                    name=name,
-                    layout=step.layout,
-                    num_lw=step.layout.num_lw(target.cycles),
+                    other, name=name, layout=step.layout, num_lw=step.layout.num_lw(target.cycles)
                 )
             called = node.name if last else fresh(f"{node.name}.{step.level.value}", taken)
             taken.add(called)
             nodes.append(
                 replace(
-                    node,
-                    name=called,
-                    inputs=(before,),
-                    outputs=(name,),
-                    plan=OnePass(step.level),
+                    node, name=called, inputs=(before,), outputs=(name,), plan=OnePass(step.level)
                 )
             )
             if name not in named and name not in for_host:

@@ -44,12 +44,7 @@ class HostMemory(ResourceManager):
         held = sum(region.size for region in self._regions.values())
         if held + size > self.capacity:
             raise error(
-                "P0821",
-                device="host",
-                size=size,
-                unit=self.unit,
-                used=held,
-                capacity=self.capacity,
+                "P0821", device="host", size=size, unit=self.unit, used=held, capacity=self.capacity
             )
         address = self._next
         self._regions[address] = np.zeros(size, np.uint8)

@@ -87,10 +87,7 @@ def wants_best(environment: Mapping[str, Any] | None) -> bool:
 
 
 def environment_facts(
-    environment: Mapping[str, Any] | None,
-    preset: bool,
-    search: bool = False,
-    anneals: bool = False,
+    environment: Mapping[str, Any] | None, preset: bool, search: bool = False, anneals: bool = False
 ) -> dict[str, dict[str, str] | list[str]]:
     """Return which variables of the environment a compile used, and which it ignored.
 

@@ -75,11 +75,7 @@ def schedule_from_dram(
 
 
 def _surround(
-    node: MNNode,
-    graph: MNGraph,
-    copies: _Copies,
-    number: int,
-    banks: Mapping[str, Location],
+    node: MNNode, graph: MNGraph, copies: _Copies, number: int, banks: Mapping[str, Location]
 ) -> Iterator[MNNode]:
     placement = LAYERS[node.op].place(node, graph)
     pairs = zip(node.outputs, placement.outputs, strict=True)

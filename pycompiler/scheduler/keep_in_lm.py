@@ -33,12 +33,7 @@ class Walk:
     """Goes through the nodes of a graph, and inserts the moves between DRAM and LM."""
 
     def __init__(
-        self,
-        graph: MNGraph,
-        target: Target,
-        consecutive: bool,
-        share: float,
-        overrides: Overrides,
+        self, graph: MNGraph, target: Target, consecutive: bool, share: float, overrides: Overrides
     ):
         self.banks = {
             name: place

@@ -24,11 +24,14 @@ def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
     """
     with outside_the_trace():
         made = make()
-    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
-    if fake is None or fake.allow_non_fake_inputs:
-        return made
-    lifted: torch.Tensor = torch.ops.aten.lift_fresh_copy.default(made)
+    lifted: torch.Tensor = made if takes_real() else torch.ops.aten.lift_fresh_copy.default(made)
     return lifted
+
+
+def takes_real() -> bool:
+    """Whether the trace takes real tensors; that of AOT autograd does not."""
+    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    return fake is None or bool(fake.allow_non_fake_inputs)
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:

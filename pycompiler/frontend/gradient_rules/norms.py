@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from ..marked import compared
+
 _ATEN = torch.ops.aten
 
 
@@ -100,7 +102,8 @@ def _batch_norm_backward(
 
 def _threshold_backward(grad: torch.Tensor, x: torch.Tensor, threshold: float) -> torch.Tensor:
     """Return the gradient of ReLU: one comparison and one choice."""
-    return torch.where(x > threshold, grad, 0)
+    above = compared("first", torch.gt, x, torch.full((), threshold, dtype=x.dtype))
+    return torch.where(above, grad, 0)
 
 
 def _weight_norm(

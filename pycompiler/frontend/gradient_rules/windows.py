@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...pfvm.windows import APART
+from ..marked import compared
 from .constants import constant, wide_dtype
 from .own_pools import made_by_pool
 
@@ -182,7 +183,7 @@ def _first_greatest(
     hits: _Hits = []
     free: torch.Tensor | None = None
     for tap, part in parts:
-        equal = part == greatest
+        equal = compared("first", torch.eq, part, greatest)
         hits.append((tap, equal if free is None else equal & free))
         free = ~equal if free is None else free & ~equal
     return hits

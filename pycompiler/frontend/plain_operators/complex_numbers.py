@@ -42,6 +42,33 @@ def _einsum(
     return torch.complex(*(torch.stack(part).sum(0) for part in sums))
 
 
+def _filled(size: Sequence[int], value: complex, *, dtype: Any = None, **_: Any) -> Any:
+    own = torch.get_default_dtype()
+    kind = dtype or (own.to_complex() if isinstance(value, complex) else own)
+    if not kind.is_complex:
+        return NotImplemented
+    parts = complex(value).real, complex(value).imag
+    return torch.complex(*(torch.full(size, part, dtype=kind.to_real()) for part in parts))
+
+
+#: Constants, which the exporter makes of single numbers.
+FILLED: dict[Any, Callable[..., Any]] = {
+    _ATEN.full.default: _filled,
+    _ATEN.ones.default: lambda size, **facts: _filled(size, 1, **facts),
+    _ATEN.zeros.default: lambda size, **facts: _filled(size, 0, **facts),
+}
+
+
+def of_reals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave calls with complex operands as they are."""
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        complex_ones = (isinstance(x, torch.Tensor) and x.is_complex() for x in args)
+        return NotImplemented if any(complex_ones) else function(*args, **kwargs)
+
+    return made_of
+
+
 #: They leave real numbers to the exporter.
 COMPLEX: dict[Any, Callable[..., Any]] = {
     _ATEN.einsum.default: _einsum,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...errors import error
-from .matrices import least_squares
+from .matrices import by_singular_values, least_squares
 
 
 def cov(
@@ -39,18 +39,22 @@ def cov(
 def bincount(
     input: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
 ) -> torch.Tensor:
-    """Return how often each number below ``minlength`` occurs; P0103 without it."""
+    """Return how often each number below ``minlength`` occurs; P0103 without it.
+
+    If another number occurs, torch's result is longer: here, all counts are -1 then, and infinite
+    with weights.
+    """
     if minlength <= 0:
         raise error(
             "P0103",
             name="bincount",
             shape="the largest value decides; give it a `minlength` above all values",
         )
-    hit = input == torch.arange(minlength)[:, None]
+    hit, beyond = input == torch.arange(minlength)[:, None], (input >= minlength).any()
     if weights is None:
-        return hit.to(torch.int64).sum(1)
+        return torch.where(beyond, -1, hit.to(torch.int64).sum(1))
     held = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
-    return torch.where(hit, held, torch.zeros_like(held)).sum(1)
+    return torch.where(beyond, math.inf, torch.where(hit, held, torch.zeros_like(held)).sum(1))
 
 
 def masked_select(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -85,10 +89,11 @@ def lstsq(
     driver: str | None = None,
 ) -> Any:
     """Return the solution, residuals, rank and singular values, for a matrix of full rank."""
-    if driver in ("gelsd", "gelss") and min(A.shape[-2:]):
-        return torch.linalg.lstsq(A, B, rcond, driver=driver)
     made: Any = torch.return_types.linalg_lstsq  # type: ignore[attr-defined]
-    solution, residuals, rank, values = least_squares(A, B)
+    by_values = driver in ("gelsd", "gelss") and min(A.shape[-2:])
+    solution, residuals, rank, values = (by_singular_values if by_values else least_squares)(
+        A, B, rcond
+    )
     if driver == "gels":
         rank = rank.new_zeros(0)
     if driver in (None, "gelsy"):

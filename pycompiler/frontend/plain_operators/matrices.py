@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ...errors import error
+from .complex_numbers import of_reals
 
 _ATEN = torch.ops.aten
 #: Largest n of an n x n matrix: its steps are that many copies of some ten operators.
@@ -263,7 +264,20 @@ def _qr(a: torch.Tensor, mode: str = "reduced") -> Any:
     return q[..., :kept], r
 
 
-def least_squares(a: torch.Tensor, b: torch.Tensor) -> Any:
+def by_singular_values(a: torch.Tensor, b: torch.Tensor, rcond: float | None = None) -> Any:
+    """Return the shortest solution of least squares; residuals as for a matrix of full rank."""
+    vector, least = b.ndim == a.ndim - 1, torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    right = b[..., None] if vector else b
+    u, values, v = torch.linalg.svd(a, full_matrices=False)
+    known = values > values[..., :1] * (least if rcond is None else rcond)
+    inverse = torch.where(known, 1 / torch.where(known, values, 1.0), 0.0)[..., None]
+    found = v.mH @ (inverse * (u.mH @ right))
+    off = (a @ found - right).abs()
+    residuals = (off * off).sum(-2) if a.shape[-2] > a.shape[-1] else values.new_zeros(0)
+    return (found[..., 0] if vector else found), residuals, known.sum(-1), values.detach()
+
+
+def least_squares(a: torch.Tensor, b: torch.Tensor, _: float | None = None) -> Any:
     """Return the solution of least squares for a matrix of full rank."""
     rows, columns = a.shape[-2:]
     vector = b.ndim == a.ndim - 1
@@ -351,3 +365,4 @@ MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_qr.default: _qr,
     _ATEN.linalg_matrix_exp.default: _matrix_exp,
 }
+MATRICES = {op: of_reals(function) for op, function in MATRICES.items()}

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..marked import compared, sorted_for_median
+from .elementwise import in_singles
 
 _ATEN = torch.ops.aten
 
@@ -203,7 +204,7 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.median.dim: _median_dim,
     _ATEN.nanmedian.default: _of_all(_nanmedian_dim),
     _ATEN.nanmedian.dim: _nanmedian_dim,
-    _ATEN.mode.default: _mode,
+    _ATEN.mode.default: in_singles(_mode),
     _ATEN.searchsorted.Tensor: _searchsorted,
     _ATEN.searchsorted.Scalar: _searchsorted,
     _ATEN.bucketize.Tensor: _bucketize,

@@ -295,7 +295,7 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.diagonal.default: _diagonal,
     _ATEN.diagonal_copy.default: _diagonal,
     _ATEN.diagonal_scatter.default: _diagonal_scatter,
-    _ATEN.trace.default: lambda x: _diagonal(x).sum(),
+    _ATEN.trace.default: lambda x: torch.diagonal(x).sum(),
     _ATEN.empty_permuted.default: lambda n, _, **facts: torch.zeros(n, dtype=facts.get("dtype")),
     _ATEN.index_reduce.default: _index_reduce,
     _ATEN.embedding_renorm.default: _embedding_renorm,

@@ -1,10 +1,11 @@
-"""Short-time Fourier transforms of complex signals, as sums of those of real ones."""
+"""Short-time Fourier transforms of complex signals, and their inverses in steps."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 
 def stft(
@@ -37,6 +38,41 @@ def stft(
             total = total + _turned(torch.view_as_real(made), turns + more)
     found: torch.Tensor = total
     return found if return_complex is False else torch.view_as_complex(found)
+
+
+def istft(
+    input: torch.Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: torch.Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> torch.Tensor:
+    """Return the real signal: the sum of the frames, divided by that of the squared windows."""
+    hop, size = hop_length or n_fft // 4, win_length or n_fft
+    held = torch.ones(size, dtype=input.real.dtype) if window is None else window
+    first = (n_fft - size) // 2
+    held = functional.pad(held, (first, n_fft - size - first))
+    whole = input.shape[-2] == n_fft if onesided is None else not onesided
+    norm, columns = "ortho" if normalized else "backward", input.transpose(-1, -2)
+    made = torch.fft.ifft(columns, norm=norm).real if whole else None
+    frames = torch.fft.irfft(columns, n_fft, norm=norm) if made is None else made
+    total = n_fft + hop * (frames.shape[-2] - 1)
+
+    def joined(rows: torch.Tensor) -> torch.Tensor:
+        flat = rows.reshape(-1, *rows.shape[-2:]).transpose(1, 2)
+        found = functional.fold(flat, (1, total), (1, n_fft), stride=(1, hop))
+        return found.reshape(*rows.shape[:-2], total)
+
+    start = n_fft // 2 if center else 0
+    end = total - start if length is None else min(total, start + length)
+    found = joined(frames * held)[..., start:end]
+    found = found / joined((held * held).expand(frames.shape[-2:]))[start:end]
+    return found if length is None else functional.pad(found, (0, length - end + start))
 
 
 def _parts(x: Any) -> tuple[Any, ...]:

@@ -113,12 +113,7 @@ def _sign(p: Program, call: Call) -> Row:
 FUNCTIONS: tuple[Function, ...] = (
     Function("Sign", by_dtype(_sign, of_one(doubles.sign)), UNARY, REALS, ELEMENTWISE),
     Function(
-        "Elu",
-        by_dtype(_elu, _wide_elu),
-        UNARY,
-        REALS,
-        FUNCTION,
-        attributes=frozenset({"alpha"}),
+        "Elu", by_dtype(_elu, _wide_elu), UNARY, REALS, FUNCTION, attributes=frozenset({"alpha"})
     ),
     Function(
         "Selu",
@@ -129,12 +124,7 @@ FUNCTIONS: tuple[Function, ...] = (
         attributes=frozenset({"alpha", "gamma"}),
     ),
     Function(
-        "Celu",
-        by_dtype(_celu, _wide_celu),
-        UNARY,
-        REALS,
-        FUNCTION,
-        attributes=frozenset({"alpha"}),
+        "Celu", by_dtype(_celu, _wide_celu), UNARY, REALS, FUNCTION, attributes=frozenset({"alpha"})
     ),
     Function("Softplus", by_dtype(_softplus, of_one(doubles.softplus)), UNARY, REALS, FUNCTION),
     Function(

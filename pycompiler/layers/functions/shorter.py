@@ -10,28 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from .program import (
-    ONES,
-    ZERO,
-    Flags,
-    Operation,
-    Program,
-    Result,
-    Source,
-    moved,
-    neg,
-    reads,
-    word,
-)
+from .program import ONES, ZERO, Flags, Operation, Program, Result, Source, moved, neg, reads, word
 
 #: The smallest normal single, and the one below 0.
 _SMALLEST, _SMALLEST_NEGATIVE = 0x00800000, 0x80800000
 #: Comparisons with 0 as flags of the opposite comparison, which compares bits. Below the smallest
 #: normal single, a number counts as 0.
-_OPPOSITES = {
-    "fmin": ("imax", word(_SMALLEST)),
-    "fmax": ("uimax", word(_SMALLEST_NEGATIVE)),
-}
+_OPPOSITES = {"fmin": ("imax", word(_SMALLEST)), "fmax": ("uimax", word(_SMALLEST_NEGATIVE))}
 
 
 def without_masks(program: Program) -> Program:

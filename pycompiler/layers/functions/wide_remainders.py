@@ -13,16 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .doubles import (
-    BIAS,
-    EXPONENT,
-    FIELD,
-    FRACTION,
-    ONE,
-    SIGN,
-    Doubles,
-    reciprocal_of_moderate,
-)
+from .doubles import BIAS, EXPONENT, FIELD, FRACTION, ONE, SIGN, Doubles, reciprocal_of_moderate
 from .elementwise_function import Call
 from .program import Operand, Program, Result, Row, neg
 

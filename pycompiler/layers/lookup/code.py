@@ -31,16 +31,7 @@ from ..base import layout_of
 from ..dram_transfer_instructions import legal_set, members
 from ..dram_transfer_plan import dram_words
 from ..scratch import Scratch, vector
-from .rows import (
-    Batch,
-    Load,
-    RowShape,
-    batches,
-    entries_per_word,
-    l1b_sets,
-    row_shape,
-    unit_words,
-)
+from .rows import Batch, Load, RowShape, batches, entries_per_word, l1b_sets, row_shape, unit_words
 
 _T = TypeVar("_T")
 _NOWHERE, _BEFORE = Special("nowrite"), Forward("alu")

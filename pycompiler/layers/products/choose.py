@@ -19,13 +19,7 @@ from . import resident, streamed
 from .layouts import fits, operand_layouts, terms_unit
 from .roles import PRECISION, Roles, precision_of, roles_of, whole_units
 from .route import shares
-from .spreads import (
-    Spread,
-    SpreadRule,
-    kept_units,
-    kept_units_of_few_rows,
-    spread_units,
-)
+from .spreads import Spread, SpreadRule, kept_units, kept_units_of_few_rows, spread_units
 
 #: A matrix is large if it takes this part of LM1; it may take that part beside other operands.
 _LARGE, _PART = 4, 0.75

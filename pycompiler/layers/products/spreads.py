@@ -62,11 +62,7 @@ def kept_units(
 
 
 def kept_units_of_few_rows(
-    roles: Roles,
-    node: MNNode,
-    hints: Mapping[str, Layout],
-    graph: MNGraph,
-    target: Target,
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], graph: MNGraph, target: Target
 ) -> Iterator[Spread]:
     """Yield the digits of the first operand, those of MABs too, if few rows meet one matrix.
 
@@ -138,11 +134,7 @@ def _even(part: Part) -> int:
 
 
 def spread_units(
-    roles: Roles,
-    kind: Precision,
-    target: Target,
-    kept: Spread | None,
-    rule: SpreadRule,
+    roles: Roles, kind: Precision, target: Target, kept: Spread | None, rule: SpreadRule
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
     free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]

@@ -75,10 +75,7 @@ class Tails:
             yield from steps
             place, word = divmod(word, WORDS_PER_LONG)
             here = PeOperand(
-                source.memory,
-                tuple(at + place for at in source.offsets),
-                source.value,
-                word=word,
+                source.memory, tuple(at + place for at in source.offsets), source.value, word=word
             )
             there = PeOperand(
                 "grf1", tuple(at + place for at in total.offsets), word=word, mask=mask

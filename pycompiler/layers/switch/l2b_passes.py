@@ -165,10 +165,7 @@ def _by_turns(runs: Iterable[_Run], target: Target) -> list[_Run]:
     A memory serves one MV at a time, and MVs wait for those before them.
     """
     units = target.level_range["L2B"]
-    return sorted(
-        runs,
-        key=lambda run: (run.origin - run.home * target.l2bs_per_group) % units,
-    )
+    return sorted(runs, key=lambda run: (run.origin - run.home * target.l2bs_per_group) % units)
 
 
 def _l2bm(unit: int, at: int, run: _Run, target: Target) -> BlockOperand:

@@ -82,12 +82,7 @@ class Pools:
     """The variables of a graph; ``first`` has a layout for every value, the first candidate."""
 
     def __init__(
-        self,
-        graph: MNGraph,
-        target: Target,
-        wanted: Iterable[str],
-        first: Candidate,
-        known: Known,
+        self, graph: MNGraph, target: Target, wanted: Iterable[str], first: Candidate, known: Known
     ):
         self.graph, self.target = graph, target
         self.classes = Classes(graph, target)

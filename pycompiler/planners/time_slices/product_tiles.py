@@ -58,11 +58,7 @@ def _orders(cut: Sequence[int], choices: Sequence[Choice]) -> Iterator[tuple[int
 
 
 def _small(
-    node: MNNode,
-    graph: MNGraph,
-    target: Target,
-    choices: Sequence[Choice],
-    sizes: Sequence[int],
+    node: MNNode, graph: MNGraph, target: Target, choices: Sequence[Choice], sizes: Sequence[int]
 ) -> MNGraph:
     """Return a graph of ``node`` with its plan; its operands are cut to ``sizes`` and laid out."""
     values = {n: graph.values[n] for n in (*node.inputs, *node.outputs) if n}

@@ -62,14 +62,7 @@ def search(
 
     nodes, values = _rows(problem)
     ((order, bias, remade, picked), cycles, words, tried), stopped = _core.anneal_schedule(
-        nodes,
-        values,
-        (rooms[0], rooms[1]),
-        problem.words_per_cycle,
-        orders,
-        wanted,
-        seed,
-        go_on,
+        nodes, values, (rooms[0], rooms[1]), problem.words_per_cycle, orders, wanted, seed, go_on
     )
     if stopped is not None and not isinstance(stopped, KeyboardInterrupt):
         raise stopped

@@ -114,16 +114,41 @@ def test_ways_back_of_matrices(tmp_path: Path) -> None:
         assert torch.allclose(found[key].cpu(), value, 1e-3, 1e-4), key
 
 
-def test_residuals_are_those_of_the_driver(tmp_path: Path) -> None:
-    """torch's default, gelsy, gives no residuals."""
+def test_least_squares_by_every_driver(tmp_path: Path) -> None:
+    """torch's default, gelsy, gives no residuals. Two drivers take matrices of any rank."""
     draw = torch.Generator().manual_seed(5)
     inputs = {"a": torch.randn(5, 3, generator=draw), "b": torch.randn(5, 2, generator=draw)}
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        drivers = (None, "gelsy", "gels")
-        return {str(n): torch.linalg.lstsq(d["a"], d["b"], driver=n)[1] for n in drivers}
+        found = {}
+        for name in (None, "gelsy", "gels", "gelsd", "gelss"):
+            for number, one in enumerate(torch.linalg.lstsq(d["a"], d["b"], driver=name)):
+                found[f"{name} {number}"] = one
+            wide = torch.linalg.lstsq(d["a"].mT, d["b"][:3], driver=name)
+            found[f"{name} of a wide matrix"] = wide.solution
+        doubled = torch.cat([d["a"][:, :2], d["a"][:, :1]], 1)
+        shortest = torch.linalg.lstsq(doubled, d["b"], driver="gelsd")
+        return {**found, "shortest": shortest.solution, "rank": shortest.rank}
 
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
     for key, value in run(inputs).items():
         assert found[key].shape == value.shape, key
+        assert found[key].dtype == value.dtype, key
         assert torch.allclose(found[key].cpu(), value, 1e-3, 1e-4), key
+
+
+def test_counts_beyond_the_length_are_visible(tmp_path: Path) -> None:
+    """torch's result would be longer, by the largest value."""
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        weights = torch.tensor([0.5, 2.0, 1.0])
+        counts = {"counts": torch.bincount(d["x"], minlength=4)}
+        return {**counts, "sums": torch.bincount(d["x"], weights, minlength=4)}
+
+    inputs = {"x": torch.tensor([3, 0, 3])}
+    compiled = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)
+    for key, value in run(inputs).items():
+        assert torch.equal(compiled(inputs)[key].cpu(), value), key
+    found = compiled({"x": torch.tensor([3, 4, 0])})
+    assert found["counts"].cpu().tolist() == [-1] * 4
+    assert found["sums"].cpu().tolist() == [torch.inf] * 4

@@ -113,3 +113,34 @@ def test_other_models_stay_as_onnxruntime_has_them() -> None:
     assert np.array_equal(results[0], plain, equal_nan=True)
     assert np.isnan(results[1]).all()
     assert not np.isnan(plain).all()
+
+
+GRADIENTS: dict[str, Callable[[_X], Any]] = {
+    "relu": torch.relu,
+    "threshold": lambda x: functional.threshold(x, 0.5, 2.0),
+    "leaky": lambda x: functional.leaky_relu(x, 0.1),
+    "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "amax": lambda x: x.amax(-1),
+    "max": lambda x: x.max(-1)[0],
+    "maximum": lambda x: torch.maximum(x, x.flip(0)),
+    "pool": lambda x: functional.max_pool2d(x, 2),
+    "rows": lambda x: functional.max_pool1d(x[0], 3, 1),
+    "sgn": torch.sgn,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_at_nans_are_torchs(dtype: torch.dtype, tmp_path: Path) -> None:
+    """A NaN passes a ReLU, and wins its window."""
+
+    def run(d: Mapping[str, _X]) -> dict[str, _X]:
+        x = d["x"].detach().requires_grad_()
+        made = {name: function(x) for name, function in GRADIENTS.items()}
+        ones = {n: torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape) for n, y in made.items()}
+        return {n: torch.autograd.grad((y * ones[n]).sum(), x)[0] for n, y in made.items()}
+
+    x = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(9), dtype=dtype)
+    x[:, ::2, ::4], x[1, 3, 3] = torch.nan, torch.inf
+    found = context("pfvm:cpu").compile(run, {"x": x}, tmp_path, quiet=True)({"x": x})
+    for key, wanted in run({"x": x}).items():
+        torch.testing.assert_close(found[key].cpu(), wanted, equal_nan=True, msg=key)

@@ -1,0 +1,90 @@
+"""Complex numbers in functions and their gradients, on the host runtime, against torch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from compiling import context
+from torch import Tensor, fft, linalg
+
+from pycompiler.errors import PycompilerError
+
+#: Functions of a matrix (3, 4) of complex numbers.
+FUNCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "zeros": lambda z: torch.zeros(3, 4, dtype=z.dtype) + z,
+    "ones": lambda z: torch.ones(3, 1, dtype=z.dtype) * z,
+    "full": lambda z: torch.full((4,), 2 - 1j) * z,
+    "part of zeros": lambda z: torch.slice_scatter(torch.zeros(5, 4, dtype=z.dtype), z, 0, 1, 4),
+    "trace": lambda z: z[:, :3].trace(),
+    "det": lambda z: linalg.det(z[:, :3]),
+    "inv": lambda z: linalg.inv(z[:, :3]),
+    "solve": lambda z: linalg.solve(z[:, :3], z),
+    "qr": lambda z: linalg.qr(z)[1].abs(),
+    "cholesky": lambda z: linalg.cholesky(z @ z.mH),
+}
+
+
+def test_complex_constants_and_matrices(tmp_path: Path) -> None:
+    def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        z = torch.view_as_complex(d["z"])
+        made = {name: function(z) for name, function in FUNCTIONS.items()}
+        return {n: torch.view_as_real(x) if x.is_complex() else x for n, x in made.items()}
+
+    inputs = {"z": torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(6))}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path, quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert found[key].dtype == value.dtype, key
+        assert torch.allclose(found[key].cpu(), value, 1e-4, 1e-4), key
+
+
+#: Functions of rows of real numbers, (3, 15).
+TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "rfft": lambda x: torch.view_as_real(fft.rfft(x)),
+    "rfft of even length": lambda x: fft.rfft(x[:, 1:]).abs(),
+    "rfft, padded": lambda x: torch.view_as_real(fft.rfft(x, 20)),
+    "rfft2": lambda x: torch.view_as_real(fft.rfft2(x)),
+    "irfft": lambda x: fft.irfft(fft.rfft(x), 15),
+    "irfft2": lambda x: fft.irfft2(fft.rfft2(x), s=(3, 15), norm="ortho"),
+    "fft": lambda x: fft.fft(x, dim=0).real,
+    "hfft": lambda x: fft.hfft(torch.complex(x, x)),
+    "stft": lambda x: torch.stft(x, 6, 3, return_complex=True).abs(),
+    "istft": lambda x: torch.istft(torch.stft(x, 6, 3, return_complex=True), 6, 3, length=14),
+    "istft of two sides": lambda x: torch.istft(
+        torch.stft(x, 8, 2, 5, torch.hann_window(5), onesided=False, return_complex=True),
+        *(8, 2, 5, torch.hann_window(5)),
+        onesided=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_of_fourier_transforms(dtype: torch.dtype, tmp_path: Path) -> None:
+    """Torch fills up half a spectrum with zeros, which are complex constants."""
+
+    def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        x, grads = d["x"].detach().requires_grad_(), {}
+        for name, function in TRANSFORMS.items():
+            made = function(x)
+            (grads[name],) = torch.autograd.grad((made * made * made).sum(), x)
+        return grads
+
+    draw = torch.Generator().manual_seed(7)
+    inputs = {"x": torch.randn(3, 15, generator=draw, dtype=torch.float64).to(dtype)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path, quiet=True)(inputs)
+    close = 1e-3 if dtype == torch.float32 else 1e-9
+    for key, value in run(inputs).items():
+        assert found[key].dtype == value.dtype, key
+        assert torch.allclose(found[key].cpu(), value, close, close * float(value.abs().max())), key
+
+
+def test_pairs_of_halves_are_refused_by_name(tmp_path: Path) -> None:
+    def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {"y": d["x"].chalf().real.float()}
+
+    with pytest.raises(PycompilerError, match="complex32") as problem:
+        context("pfvm:cpu").compile(run, {"x": torch.ones(3)}, tmp_path, quiet=True)
+    assert problem.value.code == "P0109"
+    assert str(problem.value.place).startswith(__file__)
