@@ -98,11 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory-limit", type=_amount, metavar="GB", help="for one model (none)")
     add("--device", default="emu2", help="what to compile for (%(default)s)")
     add("--json", type=Path, metavar="FILE", help="write the rows to FILE, each as it is finished")
-    add(
-        "--keep",
-        action="store_true",
-        help="keep what the file of --json has from a run with the same options",
-    )
+    add("--keep", action="store_true", help="keep rows of --json, from a run with these options")
     add("--markdown", type=Path, metavar="FILE", help="write a page")
     return parser  # fmt: skip
 

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 
 from .catalogue import Entry
@@ -76,8 +77,7 @@ class _Process:
         if ended:
             rows.append(self._failed(DIED, self._last_words()))
         elif time.monotonic() - self._began > self._settings.seconds:
-            reason = f"it took longer than {self._settings.seconds:g} s"
-            rows.append(self._failed(TIME, reason))
+            rows.append(self._failed(TIME, f"it took longer than {self._settings.seconds:g} s"))
         elif limit is not None and self._memory() > limit * _GIGA:
             rows.append(self._failed(MEMORY, f"it took more than {limit:g} GB"))
         else:
@@ -152,6 +152,11 @@ def run_all(
                 for row in rows:
                     finished(row)
             time.sleep(_PAUSE)
+    except BaseException:
+        # It may still be loading libraries, and would make the process of a model then.
+        if (server := getattr(forkserver._forkserver, "_forkserver_pid", None)) is not None:
+            os.kill(server, signal.SIGKILL)
+        raise
     finally:
         for process in running:
             process.close()

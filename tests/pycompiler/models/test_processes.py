@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -79,6 +82,39 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
         while _runs(pid):
             assert time.monotonic() < ends
             time.sleep(0.05)
+
+
+WAITS = """
+from pycompiler.models import processes
+from pycompiler.models.catalogue import Entry
+processes._PRELOADED = ["slow_library"]
+processes.run_all([(Entry("x", "slow"), 1, ["mixed"])], processes.Settings(), print, print)
+"""
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_an_interrupt_ends_the_process_that_loads_libraries(tmp_path: Path) -> None:
+    """It would hold the streams of the command, and say that the files of the model are gone."""
+    library = "import time\nopen('loading', 'w').close()\ntime.sleep(60)\n"
+    (tmp_path / "slow_library.py").write_text(library)
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        give_up = time.monotonic() + 60
+        while not (tmp_path / "loading").exists():
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert time.monotonic() - start < 30
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
 
 
 def _runs(pid: int) -> bool:
