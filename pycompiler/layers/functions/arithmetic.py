@@ -8,11 +8,9 @@ import numpy as np
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
-from .doubles import Doubles
 from .elementwise_function import (
     BINARY,
     DOUBLE,
-    FLOAT,
     HALF,
     LONG,
     NUMBERS,
@@ -25,17 +23,16 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import ZERO, Program, Result, Row, double, halves, long, neg, word
-
-_MAGNITUDE, _LARGEST = 0x7FFFFFFF, 0x7F7FFFFF
+from .program import ZERO, Program, Result, Row, halves, neg
+from .reals import Reals, of_reals
 
 #: x times the number FACTOR, a double; of singles.
 SHARE, FACTOR = "MNCoreShare", "factor"
 
 
-def _reals(p: Program, call: Call) -> Program | Doubles:
+def _reals(p: Program, call: Call) -> Reals:
     """Return what writes the arithmetic of singles or doubles."""
-    return Doubles(p) if call.result is DOUBLE else p
+    return Reals(p, call.result is DOUBLE)
 
 
 def _add(p: Program, call: Call) -> Row:
@@ -72,38 +69,24 @@ def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
     thirds, and their sum, fit the fraction of a single or of a double. The low bits of the factors'
     fractions are 0, so the multiplier omits nothing.
     """
-    wide = dtype in (LONG, ULONG)
-    letter, bits = ("l", 22) if wide else ("i", 11)
-    f = "d" if wide else "f"
+    r = Reals(p, dtype in (LONG, ULONG))
+    third = r.own((11, 22))
     # An integer below 2^fraction is put into the fraction bits of the number 2^fraction.
-    magic = double(2.0**52) if wide else word(0x4B000000)
-    low = long((1 << bits) - 1) if wide else word((1 << bits) - 1)
-    shift, shift2 = (long(bits), long(2 * bits)) if wide else (word(bits), word(2 * bits))
+    magic = 2.0**r.FIELD
 
-    def third(x: Row, number: int) -> Result:
-        part: Row = x
-        if number:
-            part = p.alu(f"u{letter}lsr", x, shift if number == 1 else shift2)
+    def part(x: Row, number: int) -> Result:
+        found: Row = r.alu(r.own(("uilsr", "ullsr")), x, number * third) if number else x
         if number < 2:
-            part = p.alu(f"{letter}and", part, low)
-        return p.op("mau", f"{f}vadd", p.alu(f"{letter}or", part, magic), neg(magic))
+            found = r.bits("and", found, (1 << third) - 1)
+        return r.sub(r.bits("or", found, magic), magic)
 
-    def product(x: Row, y: Row, z: Row | None = None) -> Result:
-        if not wide:
-            return p.mul(x, y) if z is None else p.fma(x, y, z)
-        upper = p.op("mau", "dvmulu", x, y) if z is None else p.op("mau", "dvfmau", x, y, z)
-        return p.op("mau", "dvfmad", x, y, upper)
-
-    def integer(x: Row) -> Result:
-        return p.alu(f"{f}ftoi", x)
-
-    (a0, a1, a2), (b0, b1, b2) = ([third(x, n) for n in range(3)] for x in (a, b))
-    lower = integer(product(a0, b0))
-    middle = integer(product(a1, b0, product(a0, b1)))
-    upper = integer(product(a2, b0, product(a1, b1, product(a0, b2))))
-    middle = p.alu(f"{letter}lsl", middle, shift)
-    upper = p.alu(f"{letter}lsl", upper, shift2)
-    return p.alu(f"{letter}add", p.alu(f"{letter}add", lower, middle), upper)
+    (a0, a1, a2), (b0, b1, b2) = ([part(x, n) for n in range(3)] for x in (a, b))
+    lower = r.real("ftoi", r.mul(a0, b0))
+    middle = r.real("ftoi", r.fma(a1, b0, r.mul(a0, b1)))
+    upper = r.real("ftoi", r.fma(a2, b0, r.fma(a1, b1, r.mul(a0, b2))))
+    middle = r.bits("lsl", middle, third)
+    upper = r.bits("lsl", upper, 2 * third)
+    return r.bits("add", r.bits("add", lower, middle), upper)
 
 
 def _neg(p: Program, call: Call) -> Row:
@@ -115,10 +98,8 @@ def _neg(p: Program, call: Call) -> Row:
 
 def _abs(p: Program, call: Call) -> Row:
     (a,) = call.inputs
-    if call.result is FLOAT:
-        return p.alu("iand", a, _MAGNITUDE)
-    if call.result is DOUBLE:
-        return Doubles(p).magnitude(a)
+    if call.result in REALS:
+        return _reals(p, call).magnitude(a)
     if call.result is ULONG:
         return a
     negative = p.alu(f"{call.letter}sub", ZERO, a)
@@ -147,29 +128,24 @@ def _relu(p: Program, call: Call) -> Row:
     return p.alu(f"{call.real}max", a, ZERO)
 
 
-def _leaky_relu(p: Program, call: Call) -> Row:
-    (a,) = call.inputs
-    alpha = call.attributes.get("alpha", 0.01)
-    assert isinstance(alpha, float)
-    below, above = p.alu(f"{call.real}min", a, ZERO), p.alu(f"{call.real}relu", a, a)
-    return _reals(p, call).fma(below, alpha, above)
+def _leaky_relu(r: Reals, a: Row, alpha: float = 0.01) -> Row:
+    below, above = r.real("min", a, 0.0), r.real("relu", a, a)
+    return r.fma(below, float(alpha), above)
 
 
-def _share(p: Program, call: Call) -> Row:
+def _share(r: Reals, x: Row, factor: float) -> Row:
     """Multiply by both singles of a double, and round once: a sum of n equal numbers gives them.
 
     The first single is not above the double. The MAU knows no infinities, so these stay what they
     are.
     """
-    factor = call.attributes[FACTOR]
-    assert isinstance(factor, float)
     upper = np.float32(factor)
     if abs(upper) > abs(factor):
         upper = np.nextafter(upper, np.float32(0))
-    x, lower = call.inputs[0], np.float32(factor - float(upper))
-    product = p.fma(x, float(upper), p.mul(x, float(lower)))
-    finite = p.flags("isub", _LARGEST, p.alu("iand", x, _MAGNITUDE))
-    return p.select(p.mask(finite), product, x)
+    lower = np.float32(factor - float(upper))
+    product = r.fma(x, float(upper), r.mul(x, float(lower)))
+    finite = r.bits("sub", r.LARGEST, r.magnitude(x)).flags
+    return r.select(r.mask(finite), product, x)
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -183,6 +159,6 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Sum", _sum, range(1, 3), REALS),
     Function("Clip", _clip, TERNARY, NUMBERS, MOVE, halves=True),
     Function("Relu", _relu, UNARY, SIGNED, MOVE, halves=True),
-    Function("LeakyRelu", _leaky_relu, UNARY, REALS, attributes=frozenset({"alpha"})),
-    Function(SHARE, _share, UNARY, attributes=frozenset({FACTOR})),
+    Function("LeakyRelu", of_reals(_leaky_relu), UNARY, REALS, attributes=frozenset({"alpha"})),
+    Function(SHARE, of_reals(_share), UNARY, attributes=frozenset({FACTOR})),
 )

@@ -9,8 +9,6 @@ import onnx
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import ELEMENTWISE, MOVE
-from . import doubles
-from .doubles import Doubles, by_dtype, of_one
 from .elementwise_function import (
     BOOL,
     DOUBLE,
@@ -25,29 +23,20 @@ from .elementwise_function import (
     Function,
 )
 from .program import Program, Result, Row, double, first_word, long, neg, single, word
+from .reals import Reals, of_reals
 
 _MANTISSA = 23
 _HALF = 0x10  # bits of half a word
 _MAGNITUDE = 0x7FFFFFFF
 _SIGN = 0x80000000
-#: 1.5 * 2^23: adding a small integer to the bits adds it to the value.
-_MAGIC = 0x4B400000
 
 
 def int_to_float(p: Program, x: Row, signed: bool = True) -> Result:
     """Convert a 32-bit integer to a single: both halves are exact, their sum is rounded once."""
-
-    def exact(small: Row) -> Result:
-        return p.sub(p.alu("iadd", small, _MAGIC), word(_MAGIC))
-
-    upper = exact(p.alu("ilsr" if signed else "uilsr", x, _HALF))
-    lower = exact(p.alu("iand", x, (1 << _HALF) - 1))
-    return p.fma(upper, 2.0**_HALF, lower)
-
-
-def small_to_float(p: Program, x: Row) -> Result:
-    """Convert integers of magnitude below 2^22, exactly."""
-    return p.sub(p.alu("iadd", x, _MAGIC), word(_MAGIC))
+    r = Reals(p, wide=False)
+    upper = r.of_small(p.alu("ilsr" if signed else "uilsr", x, _HALF))
+    lower = r.of_small(p.alu("iand", x, (1 << _HALF) - 1))
+    return r.fma(upper, 2.0**_HALF, lower)
 
 
 def both_words(p: Program, x: Row) -> Result:
@@ -129,12 +118,12 @@ _NARROW: dict[object, tuple[int, str]] = {
 
 def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
     """Round to a shorter fraction: add half of the last place to the bits; ties go to even."""
+    r = Reals(p, wide=False)
     odd = p.alu("iand", p.alu("uilsr", x, bits), 1)
     raised = p.alu("iadd", p.alu("iadd", x, (1 << bits - 1) - 1), odd)
     short = p.alu("iand", raised, -(1 << bits))
-    magnitude = p.alu("iand", short, _MAGNITUDE)
-    over = p.alu("lnot", p.mask(p.flags("fmax", largest, magnitude)))
-    return p.normal(p.alu("ior", short, p.alu("iand", over, 0x7F800000)))
+    over = p.alu("lnot", r.mask(r.real("max", largest, r.magnitude(short)).flags))
+    return r.normal(p.alu("ior", short, p.alu("iand", over, r.INFINITY)))
 
 
 def _cast(p: Program, call: Call) -> Row:
@@ -158,8 +147,7 @@ def _cast(p: Program, call: Call) -> Row:
         return p.alu("land", x, one)
     if target is BOOL:
         letter = "l" if source in (DOUBLE, LONG, ULONG) else "i"
-        bits = p.alu("iand", x, _MAGNITUDE) if source is FLOAT else x
-        bits = Doubles(p).magnitude(x) if source is DOUBLE else bits
+        bits = Reals(p, source is DOUBLE).magnitude(x) if source in REALS else x
         return p.alu("lnot", p.mask(p.flags(f"{letter}passa", bits)))
     return _NUMBERS[source, target](p, x)
 
@@ -182,8 +170,8 @@ _NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (ULONG, INT): _low_in_both,
     (FLOAT, DOUBLE): lambda p, x: p.op("mau", "dvpassa", first_word(x)),
     (DOUBLE, FLOAT): _double_to_float,
-    (INT, DOUBLE): lambda p, x: Doubles(p).of_small(p.alu("llsr", x, long(32))),
-    (UINT, DOUBLE): lambda p, x: Doubles(p).of_small(p.alu("ullsr", x, long(32))),
+    (INT, DOUBLE): lambda p, x: Reals(p, wide=True).of_small(p.alu("llsr", x, long(32))),
+    (UINT, DOUBLE): lambda p, x: Reals(p, wide=True).of_small(p.alu("ullsr", x, long(32))),
     (DOUBLE, INT): _double_to_int,
     (LONG, DOUBLE): _long_to_double,
     (DOUBLE, LONG): lambda p, x: p.alu("dftoi", x),
@@ -203,28 +191,20 @@ _PAIRS: frozenset[tuple[MNDtype, MNDtype]] = frozenset(
 )
 
 
-def _floor(p: Program, call: Call) -> Row:
-    if call.result is DOUBLE:
-        return Doubles(p).normal(p.alu("dfloor", call.inputs[0]))
-    return p.normal(p.alu("ffloor", call.inputs[0]))
+def _floor(r: Reals, x: Row) -> Row:
+    return r.normal(r.real("floor", x))
 
 
-def _ceil(p: Program, call: Call) -> Row:
-    (x,) = call.inputs
-    if call.result is DOUBLE:
-        d = Doubles(p)
-        return d.normal(neg(p.alu("dfloor", d.normal(neg(x)))))
-    return p.normal(neg(p.alu("ffloor", p.normal(neg(x)))))
+def _ceil(r: Reals, x: Row) -> Row:
+    return r.normal(r.neg(r.real("floor", r.normal(r.neg(x)))))
 
 
-def _round(p: Program, call: Call) -> Row:
-    """Round to the nearest integer, ties to even; above 2^23 every single is an integer."""
-    (x,) = call.inputs
-    magnitude = p.alu("iand", x, _MAGNITUDE)
-    large = 2.0**_MANTISSA
-    near = p.sub(p.add(p.alu("fmin", magnitude, large), large), large)
-    rounded = p.alu("fmax", near, p.keep(p.flags("fmax", magnitude, large), magnitude))
-    return p.normal(p.alu("ior", rounded, p.alu("iand", x, _SIGN)))
+def _round(r: Reals, x: Row) -> Row:
+    """Round to the nearest integer, ties to even; above 2^FIELD every number is an integer."""
+    magnitude, large = r.magnitude(x), 2.0**r.FIELD
+    near = r.sub(r.add(r.real("min", magnitude, large), large), large)
+    kept = r.keep(r.real("max", magnitude, large).flags, magnitude)
+    return r.normal(r.signed(r.real("max", near, kept), x))
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -239,14 +219,7 @@ FUNCTIONS: tuple[Function, ...] = (
         note="integers are rounded once; out of range saturates to 32 or 64 bits; "
         "8 and 16 bits are taken modulo 2^8 and 2^16",
     ),
-    Function("Floor", _floor, UNARY, REALS, MOVE),
-    Function("Ceil", _ceil, UNARY, REALS, MOVE),
-    Function(
-        "Round",
-        by_dtype(_round, of_one(doubles.round_to_even)),
-        UNARY,
-        REALS,
-        MOVE,
-        note="ties to even",
-    ),
+    Function("Floor", of_reals(_floor), UNARY, REALS, MOVE),
+    Function("Ceil", of_reals(_ceil), UNARY, REALS, MOVE),
+    Function("Round", of_reals(_round), UNARY, REALS, MOVE, note="ties to even"),
 )

@@ -11,7 +11,6 @@ from ...tolerance import MOVE
 from .elementwise_function import (
     BINARY,
     BOOL,
-    DOUBLE,
     INTEGERS,
     NUMBERS,
     REALS,
@@ -22,7 +21,8 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import ZERO, Operand, Program, Result, Row, long, word
+from .program import ZERO, Program, Result, Row, long, word
+from .reals import Reals, of_reals
 
 #: Bits of an integer, by the letter of its instructions.
 _BITS = {"l": 64, "i": 32}
@@ -72,31 +72,19 @@ def _where(p: Program, call: Call) -> Row:
     return p.select(mask, a, b)
 
 
-def _magnitude(p: Program, call: Call) -> tuple[Row, Operand, str]:
-    """Return a number without its sign, infinity, and the letter of integers of their width."""
-    (a,) = call.inputs
-    if call.dtypes[0] is DOUBLE:
-        return p.alu("land", a, long((1 << 63) - 1)), long(0x7FF << 52), "l"
-    return p.alu("iand", a, word(0x7FFFFFFF)), word(0x7F800000), "i"
-
-
-def _isinf(p: Program, call: Call) -> Row:
+def _isinf(r: Reals, x: Row, detect_positive: int = 1, detect_negative: int = 1) -> Row:
     """Find infinities of both signs, or of one: that one alone equals the number with its sign."""
-    magnitude, infinity, letter = _magnitude(p, call)
-    wanted = [call.attributes.get(f"detect_{name}", 1) for name in ("positive", "negative")]
-    if not any(wanted):
+    if not (detect_positive or detect_negative):
         return ZERO
-    if all(wanted):
-        return p.mask(p.flags(f"{letter}xor", magnitude, infinity))
-    if not wanted[0]:
-        infinity = long(0xFFF << 52) if letter == "l" else word(0xFF800000)
-    return p.mask(p.flags(f"{letter}xor", call.inputs[0], infinity))
+    if detect_positive and detect_negative:
+        return r.mask(r.bits("xor", r.magnitude(x), r.INFINITY).flags)
+    infinity = r.INFINITY if detect_positive else r.SIGN | r.INFINITY
+    return r.mask(r.bits("xor", x, infinity).flags)
 
 
-def _isnan(p: Program, call: Call) -> Row:
+def _isnan(r: Reals, x: Row) -> Row:
     """Find the bits of a NaN. No instruction makes one, but inputs are copied with all bits."""
-    magnitude, infinity, letter = _magnitude(p, call)
-    return _not(p, p.mask(p.flags(f"{letter}min", magnitude, infinity)))
+    return _not(r.p, r.mask(r.bits("min", r.magnitude(x), r.INFINITY).flags))
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -125,12 +113,20 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
     Function(
         "IsInf",
-        _isinf,
+        of_reals(_isinf),
         UNARY,
         REALS,
         MOVE,
         "test",
         attributes=frozenset({"detect_negative", "detect_positive"}),
     ),
-    Function("IsNaN", _isnan, UNARY, REALS, MOVE, "test", note="of inputs: no operator makes one"),
+    Function(
+        "IsNaN",
+        of_reals(_isnan),
+        UNARY,
+        REALS,
+        MOVE,
+        "test",
+        note="of inputs: no operator makes one",
+    ),
 )

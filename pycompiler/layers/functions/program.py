@@ -7,7 +7,7 @@ a step for each instruction. Equal instructions appear once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,6 +39,11 @@ class Result:
     """The result of instruction ``index`` of the program."""
 
     index: int
+
+    @property
+    def flags(self) -> Flags:
+        """The flags that the instruction leaves."""
+        return Flags(self.index)
 
 
 @dataclass(frozen=True)
@@ -120,32 +125,6 @@ class Program:
             self._known[made] = Result(len(self.operations) - 1)
         return self._known[made]
 
-    # -- MAU -----------------------------------------------------------------------------------
-
-    def fma(self, a: Operand, b: Operand, c: Operand) -> Result:
-        """Return ``a * b + c`` of singles, rounded once."""
-        return self.op("mau", "fvfma", a, b, c)
-
-    def mul(self, a: Operand, b: Operand) -> Result:
-        """Return ``a * b`` of singles."""
-        return self.op("mau", "fvmul", a, b)
-
-    def add(self, a: Operand, b: Operand) -> Result:
-        """Return ``a + b`` of singles."""
-        return self.op("mau", "fvadd", a, b)
-
-    def sub(self, a: Operand, b: Operand) -> Result:
-        """Return ``a - b`` of singles."""
-        return self.add(a, neg(b))
-
-    def normal(self, a: Operand) -> Result:
-        """Return ``a`` with positive zeros; numbers below the smallest single become 0."""
-        return self.op("mau", "fvpassa", a)
-
-    def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
-        """Return ``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
-        return horner(self.fma, x, coefficients)
-
     # -- ALU -----------------------------------------------------------------------------------
 
     def alu(self, mnemonic: str, *operands: Operand) -> Result:
@@ -154,7 +133,7 @@ class Program:
 
     def flags(self, mnemonic: str, *operands: Operand) -> Flags:
         """Return the flags of an ALU instruction."""
-        return Flags(self.alu(mnemonic, *operands).index)
+        return self.alu(mnemonic, *operands).flags
 
     def keep(self, flags: Flags, a: Operand) -> Result:
         """Return ``a`` in lanes whose flag is set, 0 in others."""
@@ -166,7 +145,7 @@ class Program:
 
     def select(self, mask: Operand, a: Operand, b: Operand) -> Result:
         """Return ``a`` where the mask is all ones, ``b`` where it is 0."""
-        if b == ZERO:
+        if self.row(b) == Source(ZERO):
             return self.alu("land", a, mask)
         both = self.alu("lxor", a, b)
         return self.alu("lxor", self.alu("land", both, mask), b)
@@ -187,15 +166,6 @@ class Program:
         self._known = {}
         self.result = new[result.index]
         return self
-
-
-def horner(fma: Callable[..., Result], x: Operand, coefficients: Sequence[float]) -> Result:
-    """Return ``c0 + c1 x + c2 x^2 ...`` by ``fma``; at least two coefficients."""
-    *rest, last, high = coefficients
-    total = fma(high, x, last)
-    for coefficient in reversed(rest):
-        total = fma(total, x, coefficient)
-    return total
 
 
 def reads(operation: Operation) -> tuple[int, ...]:

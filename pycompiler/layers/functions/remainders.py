@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from ...graph.graph import Attribute
 from ...tolerance import MOVE
 from . import wide_remainders
-from .doubles import by_dtype
-from .elementwise_function import BINARY, REALS, Call, Function
-from .program import Program, Result, Row, neg
+from .elementwise_function import BINARY, REALS, Function
+from .program import Result, Row
+from .reals import Reals, of_reals
 from .roots import reciprocal_of_moderate
 
-_SIGN, _MAGNITUDE, _EXPONENT, _FRACTION = 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x007FFFFF
-_ONE, _FIELD = 0x3F800000, 23
 #: The bits of a quotient that a round takes: the products of so few are exact, although the MAU
 #: omits those of the last bits of both factors. The rounds are what the largest quotient needs.
 _BITS, _ROUNDS = 18, 15
@@ -27,30 +25,31 @@ _BITS, _ROUNDS = 18, 15
 _ABOVE = 1 + 2.0**-22
 
 
-def _mod(p: Program, call: Call) -> Row:
+def _mod(r: Reals, x: Row, y: Row, fmod: int = 1) -> Row:
     """Return x - y trunc(x / y), with the sign of x."""
-    x, y = call.inputs
-    rest: Row = p.alu("iand", x, _MAGNITUDE)
-    divisor = p.alu("iand", y, _EXPONENT)
-    scaled = p.alu("ior", p.alu("iand", y, _FRACTION), _ONE)
-    inverse = p.mul(reciprocal_of_moderate(p, scaled), _ABOVE)
+    if r.wide:
+        return wide_remainders.remainder(r, x, y)
+    rest: Row = r.magnitude(x)
+    divisor = r.bits("and", y, r.EXPONENT)
+    scaled = r.bits("or", r.bits("and", y, r.FRACTION), r.ONE)
+    inverse = r.mul(reciprocal_of_moderate(r, scaled), _ABOVE)
     for _ in range(_ROUNDS):
-        rest = _round(p, rest, divisor, scaled, inverse)
-    return p.alu("ior", p.normal(rest), p.alu("iand", x, _SIGN))
+        rest = _round(r, rest, divisor, scaled, inverse)
+    return r.signed(r.normal(rest), x)
 
 
-def _round(p: Program, rest: Row, divisor: Row, scaled: Row, inverse: Row) -> Result:
+def _round(r: Reals, rest: Row, divisor: Row, scaled: Row, inverse: Row) -> Result:
     """Return the rest after a round; a rest below the divisor stays as it is."""
-    own = p.alu("iand", rest, _EXPONENT)
-    field = p.alu("imax", divisor, p.alu("isub", own, _BITS << _FIELD))
-    number = p.alu("isub", rest, p.alu("isub", field, _ONE))
-    quotient = p.alu("ffloor", p.mul(number, inverse))
-    left = p.fma(neg(quotient), scaled, number)
-    positive = p.flags("ilsr", left, 31)  # set where no bit is left
-    more = p.alu("lxor", scaled, p.keep(positive, scaled))
-    made = p.mul(p.add(left, more), field)
-    reached = p.mask(p.flags("imax", own, field))
-    return p.select(reached, made, rest)
+    own = r.bits("and", rest, r.EXPONENT)
+    field = r.bits("max", divisor, r.bits("sub", own, _BITS << r.FIELD))
+    number = r.bits("sub", rest, r.bits("sub", field, r.ONE))
+    quotient = r.real("floor", r.mul(number, inverse))
+    left = r.fma(r.neg(quotient), scaled, number)
+    positive = r.bits("lsr", left, r.WIDTH - 1).flags  # set where no bit is left
+    more = r.alu("lxor", scaled, r.keep(positive, scaled))
+    made = r.mul(r.add(left, more), field)
+    reached = r.mask(r.bits("max", own, field).flags)
+    return r.select(reached, made, rest)
 
 
 def _refused(attributes: Mapping[str, Attribute]) -> str | None:
@@ -60,7 +59,7 @@ def _refused(attributes: Mapping[str, Attribute]) -> str | None:
 FUNCTIONS: tuple[Function, ...] = (
     Function(
         "Mod",
-        by_dtype(_mod, wide_remainders.remainder),
+        of_reals(_mod),
         BINARY,
         REALS,
         MOVE,

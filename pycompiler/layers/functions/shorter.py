@@ -99,5 +99,6 @@ def _joined(
         if isinstance(old.row, Result) and count[old.row.index] > 1:
             continue
         one, other = product.sources
-        return made.fma(neg(one) if source.negate else one, other, sources[1 - number])
+        factor = neg(one) if source.negate else one
+        return made.op("mau", "fvfma", factor, other, sources[1 - number])
     return None

@@ -13,36 +13,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .doubles import BIAS, EXPONENT, FIELD, FRACTION, ONE, SIGN, Doubles, reciprocal_of_moderate
-from .elementwise_function import Call
-from .program import Operand, Program, Result, Row, neg
+from .program import Operand, Result, Row
+from .reals import Reals
+from .roots import reciprocal_of_moderate
 
 #: The bits of the lower part of a factor.
 _LOW = 26
 #: The bits of k that need a square each; those above them give a power that is a double.
 _SQUARES = 5
 #: Of a sum with this number, only multiples of 1 are left.
-_WHOLE = 1.5 * 2.0**FIELD
+_WHOLE = 1.5 * 2.0**52
 
 
 @dataclass(frozen=True)
 class _Modulus:
     """Rests by an integer from 2^52 to 2^53."""
 
-    d: Doubles
+    r: Reals
     value: Result
     inverse: Result
 
     def rest(self, number: Operand, low: int = 0) -> Result:
         """Return the rest of an integer by m 2^low, which must have 53 bits there."""
-        d, value, inverse = self.d, self.value, self.inverse
+        r, value, inverse = self.r, self.value, self.inverse
         if low:
-            value, inverse = (
-                d.alu("ladd", value, low << FIELD),
-                d.alu("lsub", inverse, low << FIELD),
-            )
-        quotient = d.sub(d.fma(number, inverse, _WHOLE), _WHOLE)
-        return d.fma(neg(d.row(quotient)), value, number)
+            value = r.bits("add", value, low << r.FIELD)
+            inverse = r.bits("sub", inverse, low << r.FIELD)
+        quotient = r.sub(r.fma(number, inverse, _WHOLE), _WHOLE)
+        return r.fma(r.neg(quotient), value, number)
 
     def product(self, a: Operand, b: Operand) -> Result:
         """Return the rest of a product of a rest with an integer up to 2^53.
@@ -50,42 +48,39 @@ class _Modulus:
         The sums of the first part and its rounding, and of the second part without its last bits,
         are multiples of 2^26 below 2^79.
         """
-        d = self.d
+        r = self.r
         grid, finer = _WHOLE * 2.0**_LOW, _WHOLE * 2.0 ** (_LOW + 1)
-        upper = d.sub(d.add(b, grid), grid)
-        lower = d.sub(b, upper)
-        first = d.mul(a, upper)
-        error = d.fma(a, upper, neg(first))
-        second = d.sub(d.fma(a, lower, finer), finer)
-        last = d.fma(a, lower, neg(second))
-        whole = d.add(d.add(self.rest(first, _LOW), error), second)
-        return d.add(self.rest(whole), last)
+        upper = r.sub(r.add(b, grid), grid)
+        lower = r.sub(b, upper)
+        first = r.mul(a, upper)
+        error = r.fma(a, upper, r.neg(first))
+        second = r.sub(r.fma(a, lower, finer), finer)
+        last = r.fma(a, lower, r.neg(second))
+        whole = r.add(r.add(self.rest(first, _LOW), error), second)
+        return r.add(self.rest(whole), last)
 
 
-def remainder(p: Program, call: Call) -> Row:
+def remainder(r: Reals, x: Row, y: Row) -> Row:
     """Return x - y trunc(x / y), with the sign of x."""
-    d = Doubles(p)
-    x, y = call.inputs
-    field, divisor = d.alu("land", x, EXPONENT), d.alu("land", y, EXPONENT)
-    modulus = _integer(d, y)
-    by = _Modulus(d, modulus, reciprocal_of_moderate(d, modulus))
-    apart = d.alu("lsub", field, divisor)
-    first = d.alu("land", d.alu("llsr", apart, _SQUARES), EXPONENT)
-    rest = by.rest(d.alu("ladd", first, ONE))
+    field, divisor = r.bits("and", x, r.EXPONENT), r.bits("and", y, r.EXPONENT)
+    modulus = _integer(r, y)
+    by = _Modulus(r, modulus, reciprocal_of_moderate(r, modulus))
+    apart = r.bits("sub", field, divisor)
+    first = r.bits("and", r.bits("lsr", apart, _SQUARES), r.EXPONENT)
+    rest = by.rest(r.bits("add", first, r.ONE))
     for place in reversed(range(_SQUARES)):
-        bit = d.alu("land", d.alu("llsr", apart, place), 1 << FIELD)
+        bit = r.bits("and", r.bits("lsr", apart, place), 1 << r.FIELD)
         # A rest of 0 becomes some other small number, but the product is 0.
-        rest = by.product(rest, d.alu("ladd", rest, bit))
-    rest = by.product(rest, _integer(d, x))
-    positive = d.flags("llsr", rest, 63)  # set where no bit is left
-    more = d.alu("lxor", modulus, d.keep(positive, modulus))
-    made = d.mul(d.mul(d.add(rest, more), 2.0**-FIELD), divisor)
-    own = d.magnitude(x)
-    reached = p.mask(d.flags("lmax", field, divisor))
-    found = d.normal(p.select(reached, made, own))
-    return d.alu("lor", found, d.alu("land", x, SIGN))
+        rest = by.product(rest, r.bits("add", rest, bit))
+    rest = by.product(rest, _integer(r, x))
+    positive = r.bits("lsr", rest, r.WIDTH - 1).flags  # set where no bit is left
+    more = r.bits("xor", modulus, r.keep(positive, modulus))
+    made = r.mul(r.mul(r.add(rest, more), 2.0**-r.FIELD), divisor)
+    own = r.magnitude(x)
+    reached = r.mask(r.bits("max", field, divisor).flags)
+    return r.signed(r.normal(r.select(reached, made, own)), x)
 
 
-def _integer(d: Doubles, x: Operand) -> Result:
+def _integer(r: Reals, x: Operand) -> Result:
     """Return the fraction of a number as an integer from 2^52 to 2^53."""
-    return d.alu("lor", d.alu("land", x, FRACTION), (BIAS + FIELD) << FIELD)
+    return r.bits("or", r.bits("and", x, r.FRACTION), (r.BIAS + r.FIELD) << r.FIELD)

@@ -22,6 +22,7 @@ from pycompiler.layers.functions.program import (
     Row,
     Source,
 )
+from pycompiler.layers.functions.reals import Reals
 from pycompiler.layers.pipeline_code import Pipeline, best_pipeline, pipeline, pipeline_code
 from pycompiler.machine import Target, load_target
 
@@ -176,7 +177,7 @@ def test_operands_of_few_words_in_registers(seed: int, homes: tuple[str, ...]) -
 def test_a_held_operand_leaves_the_port_to_the_other() -> None:
     target = load_target("mini")
     program = Program()
-    program.finish(program.fma(Input(0), Input(1), Input(2)))
+    program.finish(Reals(program, wide=False).fma(Input(0), Input(1), Input(2)))
     homes = ("lm0", "lm0", "lm0")
     _, plain = best_pipeline(program, homes, "lm1", target, 40, (160, 160, 160))
     held, steps = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
@@ -188,7 +189,7 @@ def test_a_held_operand_leaves_the_port_to_the_other() -> None:
 def test_a_constant_beside_two_held_operands_lies_in_the_t_register() -> None:
     target = load_target("mini")
     program = Program()
-    total = program.fma(Input(0), Input(1), Input(2))
+    total = Reals(program, wide=False).fma(Input(0), Input(1), Input(2))
     program.finish(program.alu("fmax", ZERO, total))
     homes = ("lm0", "lm0", "lm0")
     found, _ = best_pipeline(program, homes, "lm1", target, 40, (160, 2, 2))
@@ -200,7 +201,7 @@ def test_a_long_chain_issues_one_instruction_per_step() -> None:
     program = Program()
     row: Row = Input(0)
     for coefficient in range(9):
-        row = program.fma(row, Input(0), float(coefficient))
+        row = Reals(program, wide=False).fma(row, Input(0), float(coefficient))
     plan = plan_rows(program.finish(row), ("lm0",), "lm1", load_target("mini"), 20)
     assert plan is not None
     assert plan.interval == 9
@@ -210,7 +211,7 @@ def test_two_units_work_at_once() -> None:
     program = Program()
     row: Row = Input(0)
     for _ in range(6):
-        row = program.alu("ixor", program.add(row, 1.0), 3)
+        row = program.alu("ixor", Reals(program, wide=False).add(row, 1.0), 3)
     plan = plan_rows(program.finish(row), ("lm0",), "lm1", load_target("mini"), 20)
     assert plan is not None
     assert plan.interval < 9

@@ -9,6 +9,7 @@ from pycompiler.code.lines import Fragment, PeOperand
 from pycompiler.code.nest import expand
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.functions.program import ONES, ZERO, Input, Program, Row, neg
+from pycompiler.layers.functions.reals import Reals
 from pycompiler.layers.functions.shorter import with_products_in_sums, without_masks
 from pycompiler.layers.pipeline_code import pipeline, pipeline_code
 from pycompiler.machine import load_target
@@ -77,17 +78,17 @@ def test_masks_that_others_read_stay() -> None:
 @pytest.mark.parametrize(
     ("build", "instructions"),
     [
-        (lambda p, x, y: p.add(p.mul(x, y), y), ["fvfma"]),
-        (lambda p, x, y: p.sub(y, p.mul(x, y)), ["fvfma"]),
-        (lambda p, x, y: p.sub(p.mul(x, y), y), ["fvfma"]),
-        (lambda p, x, y: p.add(p.mul(x, x), p.mul(y, y)), ["fvfma", "fvmul"]),
-        (lambda p, x, y: p.add(p.mul(neg(x), y), p.mul(neg(x), y)), ["fvadd", "fvmul"]),
-        (lambda p, x, y: p.mul(p.add(x, y), y), ["fvadd", "fvmul"]),
+        (lambda r, x, y: r.add(r.mul(x, y), y), ["fvfma"]),
+        (lambda r, x, y: r.sub(y, r.mul(x, y)), ["fvfma"]),
+        (lambda r, x, y: r.sub(r.mul(x, y), y), ["fvfma"]),
+        (lambda r, x, y: r.add(r.mul(x, x), r.mul(y, y)), ["fvfma", "fvmul"]),
+        (lambda r, x, y: r.add(r.mul(neg(x), y), r.mul(neg(x), y)), ["fvadd", "fvmul"]),
+        (lambda r, x, y: r.mul(r.add(x, y), y), ["fvadd", "fvmul"]),
     ],
 )
 def test_products_in_sums(build, instructions: list[str]) -> None:  # type: ignore[no-untyped-def]
     program = Program()
-    program.finish(build(program, Input(0), Input(1)))
+    program.finish(build(Reals(program, wide=False), Input(0), Input(1)))
     short = with_products_in_sums(program)
     assert sorted(one.mnemonic for one in short.operations) == instructions
     rng = np.random.default_rng(3)
