@@ -6,6 +6,7 @@ difference is refused, or the operator becomes a call of the host (see :mod:`.ho
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -152,6 +153,8 @@ def differing(converted: torch.onnx.ONNXProgram) -> dict[Any, PycompilerError]:
             if same and own is not None and mendable(own, dtype):
                 _cast(graph, node, value, elem)
                 continue
+            if source.target is operator.getitem:
+                source = source.all_input_nodes[0]
             has = f"{dtype_name(own or dtype)} {shape if sizes is None else sizes}"
             wants = f"{dtype_name(dtype)} {shape}"
             found.setdefault(source.target, _refused(source.target, has, wants, source))

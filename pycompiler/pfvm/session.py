@@ -83,21 +83,21 @@ class _PlainSession:
     """A model without calls, in onnxruntime; in onnx's reference evaluator if that fails."""
 
     def __init__(self, model: onnx.ModelProto):
-        self._model = model
-        self.reference = evaluator(model) if _is_wrong(model) else None
+        self._model = with_forms(model)
+        self.reference = evaluator(self._model) if _is_wrong(model) else None
         if self.reference is not None:
             return
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         try:
             self._session = onnxruntime.InferenceSession(
-                with_forms(model).SerializeToString(),
+                self._model.SerializeToString(),
                 options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
             )
         except Exception:
-            self.reference = evaluator(model)
+            self.reference = evaluator(self._model)
             if self.reference is None:
                 raise
 

@@ -152,3 +152,17 @@ def test_counts_beyond_the_length_are_visible(tmp_path: Path) -> None:
     found = compiled({"x": torch.tensor([3, 4, 0])})
     assert found["counts"].cpu().tolist() == [-1] * 4
     assert found["sums"].cpu().tolist() == [torch.inf] * 4
+
+
+def test_pools_whose_last_window_begins_in_the_padding(tmp_path: Path) -> None:
+    """ONNX has one window more; the host calls torch then."""
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = d["x"].detach().requires_grad_()
+        made = functional.max_pool2d(x, 2, 2, 1, ceil_mode=True)
+        return {"made": made.detach(), "grad": torch.autograd.grad(made.cos().sum(), x)[0]}
+
+    inputs = {"x": torch.sin(torch.arange(49.0) * 3).reshape(1, 1, 7, 7)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert torch.allclose(found[key].cpu(), value, 1e-5, 1e-5), key

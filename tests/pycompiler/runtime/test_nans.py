@@ -144,3 +144,17 @@ def test_gradients_at_nans_are_torchs(dtype: torch.dtype, tmp_path: Path) -> Non
     found = context("pfvm:cpu").compile(run, {"x": x}, tmp_path, quiet=True)({"x": x})
     for key, wanted in run({"x": x}).items():
         torch.testing.assert_close(found[key].cpu(), wanted, equal_nan=True, msg=key)
+
+
+def test_nans_beside_operators_without_a_kernel(tmp_path: Path) -> None:
+    """onnxruntime convolves no doubles, so onnx's evaluator runs the whole model."""
+
+    def run(d: Mapping[str, _X]) -> dict[str, _X]:
+        made = functional.conv1d(d["x"][None], torch.ones(1, 3, 2, dtype=d["x"].dtype))
+        return {"made": made, "sign": torch.sign(d["x"]), "top": d["x"].amax(1)}
+
+    inputs = {"x": torch.arange(12, dtype=torch.float64).reshape(3, 4) - 3}
+    inputs["x"][1, 2] = torch.nan
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path, quiet=True)(inputs)
+    for key, wanted in run(inputs).items():
+        torch.testing.assert_close(found[key].cpu(), wanted, equal_nan=True, msg=key)
