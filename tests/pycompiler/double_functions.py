@@ -111,6 +111,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Array], tuple[float, float]]] = {
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Gelu with tanh": {"approximate": "tanh"},
     "Mod with fmod": {"fmod": 1},
+    "Celu with a negative alpha": {"alpha": -1.5},
 }
 #: Where the functions that are not defined everywhere are.
 DOMAINS = {"Asin": (-1, 1), "Acos": (-1, 1), "Atanh": (-1, 1), "Acosh": (1, np.inf)}

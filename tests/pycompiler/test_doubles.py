@@ -34,6 +34,14 @@ def test_powers_of_zero_and_infinity() -> None:
     assert results("Pow", (x, y)).tolist() == [0, np.inf, 1, np.inf, 1]
 
 
+def test_celu_of_a_negative_alpha() -> None:
+    """Below 0 its exponent is positive; the bound at 0 made all of these results 0."""
+    x = np.array([-900.0, -3.0, -0.5, -1e-9, 0.0, 0.5, 3.0, 900.0])
+    found = results("Celu with a negative alpha", (x,))
+    wanted = nn.functional.celu(torch.from_numpy(x), -1.5).numpy()
+    np.testing.assert_allclose(found, wanted, RELATIVE["Double", FUNCTION], 0)
+
+
 def test_ends_of_the_range() -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, 1e-310])
     with_ends = {

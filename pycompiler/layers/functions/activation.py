@@ -6,14 +6,14 @@ import numpy as np
 
 from ...tolerance import ELEMENTWISE, FUNCTION
 from .elementwise_function import REALS, UNARY, Function
-from .exponential import falling, minus_one
+from .exponential import HIGHEST, falling, minus_one
 from .program import Operand, Result, Row
 from .reals import Reals, of_reals
 from .roots import reciprocal_of_moderate
 
 
 def _below(r: Reals, x: Operand) -> Result:
-    """Return exp(x) - 1 for x <= 0."""
+    """Return exp(x) - 1; far below 0, it is -1."""
     return minus_one(r, r.real("max", x, r.own((-25.0, -50.0))))
 
 
@@ -34,8 +34,9 @@ def _selu(
 
 def _celu(r: Reals, x: Row, alpha: float = 1.0) -> Row:
     scaled = r.mul(r.real("min", x, 0.0), 1.0 / alpha)
-    below = _below(r, r.real("min", scaled, 0.0) if r.wide else scaled)
-    return r.add(r.mul(below, float(alpha)), r.real("relu", x, x))
+    if alpha < 0:  # then it is positive
+        scaled = r.real("min", scaled, r.own(HIGHEST))
+    return r.add(r.mul(_below(r, scaled), float(alpha)), r.real("relu", x, x))
 
 
 def _hard_sigmoid(r: Reals, x: Row, alpha: float = 0.2, beta: float = 0.5) -> Row:

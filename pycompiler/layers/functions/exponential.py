@@ -26,7 +26,7 @@ _EXPM1 = (
 # Below the lower bound exp is below the smallest number. At the bound the exponent field of 2^n is
 # 0, but the rest is at least 1, so the sum of the exponents does not become negative. Above the
 # upper bound exp is infinite.
-_LOWEST, _HIGHEST = (-88.0, -709.0), (88.73, 709.79)
+_LOWEST, HIGHEST = (-88.0, -709.0), (88.73, 709.79)
 
 
 def reduced(r: Reals, x: Operand, low: Operand | None = None) -> tuple[Result, Result]:
@@ -54,7 +54,7 @@ def exp_bits(r: Reals, x: Operand, low: Operand | None = None, scale: int = 0) -
 
 def exponential(r: Reals, x: Operand, low: Operand | None = None) -> Result:
     """Return exp(x + low) over the whole range."""
-    bounded = r.real("min", r.real("max", x, r.own(_LOWEST)), r.own(_HIGHEST))
+    bounded = r.real("min", r.real("max", x, r.own(_LOWEST)), r.own(HIGHEST))
     return r.normal(exp_bits(r, bounded, low))
 
 
