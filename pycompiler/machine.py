@@ -80,15 +80,6 @@ class Hazard:
     readers: frozenset[str] = frozenset()
     source: str | None = None
 
-    def applies(self, memory: str, writer: str, reader: str, source: str | None = None) -> bool:
-        """Whether the rule covers this memory, these slots and a writer that reads ``source``."""
-        return (
-            memory in self.memories
-            and (self.source is None or source is None or self.source == source)
-            and (not self.writers or writer in self.writers)
-            and (not self.readers or reader in self.readers)
-        )
-
 
 class Target:
     """A machine the compiler generates code for."""

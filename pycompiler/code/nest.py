@@ -42,6 +42,11 @@ def alike(items: Iterable[_T], key: Callable[[_T], object], body: Callable[[_T],
     return (each(run, body) for _, run in groupby(items, key))
 
 
+def runs(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
+    """Return the items in runs of ``size``; the last may be shorter."""
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
 def _turn(turns: Sequence[_T], body: Callable[[_T], Nest], number: int) -> Nest:
     return body(turns[number])
 

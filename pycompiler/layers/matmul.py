@@ -23,9 +23,11 @@ come through L1BM (:mod:`.products.streamed`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from ..code.lines import Fragment
+from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
@@ -34,8 +36,8 @@ from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
-from .products import resident, streamed, streamed_code
-from .products.choose import candidate_layouts, choose_layouts
+from .products import resident, streamed
+from .products.choose import candidate_layouts, choose_layouts, code, steps
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
 
@@ -146,17 +148,21 @@ class Product(UntiedAxes):
             return
         yield from other_layouts(wanted, graph, target)
 
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
+        """Return the code of the schedule."""
+        return code(node, graph, target)
+
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        if isinstance(node.plan, Streamed):
-            return streamed.cost(node, graph, node.plan, target)
-        return resident.cost(node, graph, target)
+        """Return the steps."""
+        return steps(node, graph, target)
+
+    def scattered(self, node: MNNode) -> bool:
+        """Lines of a streamed product may part."""
+        return isinstance(node.plan, Streamed)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code."""
-        if isinstance(node.plan, Streamed):
-            return Fragment(tuple(streamed_code.emit(node, graph, node.plan, target)), loose=True)
-        return Fragment(tuple(resident.emit(node, graph, target)))
+        """Return the lines."""
+        return replace(super().emit(node, graph, target), loose=self.scattered(node))
 
 
 LAYERS: tuple[Layer, ...] = (

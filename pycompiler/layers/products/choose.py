@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from ...code.nest import Nest, resources
 from ...graph.digits import agrees, machine_digits, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
@@ -15,7 +16,7 @@ from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
 from ..dram_transfer import download
 from ..dram_transfer_plan import plan_transfer
-from . import resident, streamed
+from . import resident, streamed, streamed_code
 from .layouts import fits, operand_layouts, terms_unit
 from .roles import PRECISION, Roles, precision_of, roles_of, whole_units
 from .route import shares
@@ -37,7 +38,7 @@ def choose_layouts(
     if not found:
         # The shares are too large: try other units, or L1Bs that divide the contracted axis.
         found = [
-            (target.cycles * resident.cost(node, _with(graph, one), target), one)
+            (target.cycles * _steps(node, graph, one, target), one)
             for one in _spreads(node, graph, target, hints)
         ]
     if found:
@@ -55,20 +56,20 @@ def candidates(
 
     held = _held(node, graph, target, hints)
     if fits(node, held, target):
-        yield valued(held, resident.cost(node, _with(graph, held), target))
-    for plan, layouts in _streamed(node, graph, target):
-        yield valued(layouts, streamed.cost(node, graph, plan, target))
+        yield valued(held, _steps(node, graph, held, target))
+    for layouts in _streamed(node, graph, target):
+        yield valued(layouts, _steps(node, graph, layouts, target))
 
 
-def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[tuple[Streamed, Laid]]:
-    """Yield the plans that stream vectors, with layouts of all operands that fit LM."""
+def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:
+    """Yield layouts of all operands that fit LM, with plans that stream vectors."""
     if not streamed.suits(node, graph, target):
         return
     for plan in _streamed_plans(node, graph, target):
         if streamed.possible(node, plan, target):
             layouts = streamed.layouts(node, graph, plan, target)
             if _room(node, layouts, target):
-                yield plan, Laid(layouts, {node.name: plan})
+                yield Laid(layouts, {node.name: plan})
 
 
 def _held(node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]) -> Laid:
@@ -84,7 +85,7 @@ def candidate_layouts(
 ) -> Iterator[Laid]:
     """Yield layouts of all operands that fit LM, each with its plan."""
     yield from _spreads(node, graph, target, hints)
-    yield from (layouts for _, layouts in _streamed(node, graph, target))
+    yield from _streamed(node, graph, target)
 
 
 def _spreads(
@@ -196,9 +197,30 @@ def _large(words: int, target: Target) -> bool:
     return _LARGE * words >= target.words("lm1")
 
 
-def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
-    values = {n: replace(graph.values[n], layout=layout) for n, layout in layouts.items()}
-    return graph.with_values(values)
+def _steps(node: MNNode, graph: MNGraph, found: Laid, target: Target) -> int:
+    """Return the steps of a product with these layouts and their plan."""
+    values = {n: replace(graph.values[n], layout=layout) for n, layout in found.items()}
+    return steps(replace(node, plan=found.plans[node.name]), graph.with_values(values), target)
+
+
+def steps(node: MNNode, graph: MNGraph, target: Target) -> int:
+    """Return the steps of a product: those of its busiest slot, for lines of others fill gaps.
+
+    The sums over L1Bs come behind all products.
+    """
+    if isinstance(node.plan, Streamed):
+        found, behind = streamed_code.code(node, graph, node.plan, target), 0
+    else:
+        found = resident.products(node, graph, target)
+        behind = resources(resident.sums(node, graph, target)).steps
+    return max(resources(found).slots.values()) + behind
+
+
+def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Return the code of the node's schedule."""
+    if isinstance(node.plan, Streamed):
+        return streamed_code.code(node, graph, node.plan, target)
+    return resident.code(node, graph, target)
 
 
 def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Streamed]:

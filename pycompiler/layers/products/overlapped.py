@@ -1,183 +1,132 @@
 """Lines in which the MAU multiplies by one bank while the other is written.
 
-A vector stays in a register until its last product, so the ALU is free for the rows of the next
-tile. The slots of one line then hold a product, a row that is written, and a conversion.
+This is a software pipeline over the tiles of a matrix. While the MAU multiplies by a tile, the ALU
+converts the rows of the next tile, and each is written one line later. It also converts a part of
+the vectors of the next batch, which wait in registers until their last product.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from ...code.lines import Forward, Instruction, Line, PeOperand, Step
-from ...machine import Target
-from .pipelined import pipelined
+from ...code.lines import Instruction, Line, Operand, PeOperand, Step
+from ...code.nest import Nest, alike
 from .roles import Precision
 from .tiles import Pair, convert
 
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """One tile of the matrix: the pairs that fill ``bank``, and those that multiply by it."""
-
-    bank: str
-    rows: Sequence[Pair]
-    products: Sequence[Pair]
+_Parts = tuple[Instruction, ...]
 
 
-#: Tiles that are written one behind the other, each to its bank.
-Turn = Sequence[Tile]
-#: Turns whose vectors are converted together.
-Batch = Sequence[Turn]
+class Tiles(Protocol):
+    """The tiles of a matrix: ``places`` of each number meet the same ``groups`` of vectors."""
 
+    kind: Precision
+    places: int
+    groups: int
 
-def tile_lines(
-    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand], target: Target
-) -> Iterator[Line]:
-    """Yield the lines of ``batches``.
+    def rows(self, number: int, place: int) -> Sequence[Pair]:
+        """Return the pairs that write a tile to its bank."""
 
-    They overlap if registers have room for the vectors of a batch beside those of the next one.
-    """
-    tiles = [[tile for turn in batch for tile in turn] for batch in batches]
-    most = max((len(_vectors(batch)) for batch in tiles), default=0)
-    if may_overlap(most, registers):
-        yield from _Overlapped(tiles, kind, registers, target).lines()
-        return
-    for turn in (turn for batch in batches for turn in batch):
-        yield from pipelined(one_behind_the_other(turn), kind, registers)
+    def vector(self, number: int, group: int) -> PeOperand:
+        """Return the operand that reads a group of vectors."""
 
-
-def may_overlap(vectors: int, registers: Sequence[PeOperand]) -> bool:
-    """Whether lines of batches of so many vectors overlap."""
-    return 2 * vectors <= len(registers)
-
-
-def one_behind_the_other(turn: Turn) -> list[Pair]:
-    """Return the pairs that fill the banks, and behind them those that multiply."""
-    rows = [pair for tile in turn for pair in tile.rows]
-    return rows + [pair for tile in turn for pair in tile.products]
-
-
-def _vectors(tiles: Sequence[Tile]) -> list[PeOperand]:
-    """Return the different vectors of tiles, in the order of their use."""
-    return list(dict.fromkeys(source for tile in tiles for source, _ in tile.products))
+    def product(self, number: int, place: int, group: int, vector: Operand) -> _Parts:
+        """Return the instructions that multiply a converted group by a tile."""
 
 
 @dataclass(frozen=True)
-class _Conversion:
-    """What the ALU converts: a vector of batch ``number``, or a row of ``tile`` for ``write``."""
+class Overlapped:
+    """The lines of the tiles of ``numbers``.
 
-    number: int
-    source: PeOperand
-    write: tuple[Instruction, ...] = ()
-    tile: Tile | None = None
-
-
-class _Overlapped:
-    """Steps line by line: what the MAU multiplies, what is written, and what the ALU converts.
-
-    Each of them works in the order of the batches and waits for the others. The ALU converts all
-    vectors of a batch, then the rows of its tiles. So the memory of either operand has pauses, in
-    which the next operands arrive. A row waits until the MAU has multiplied by what is in its bank.
+    The vectors of ``ahead`` numbers are a batch. ``registers`` have room for two batches. In a turn
+    the MAU multiplies by one tile; before the first tile is turn -1. ``height`` is the number of
+    pairs that write a tile.
     """
 
-    def __init__(
-        self,
-        batches: Sequence[Sequence[Tile]],
-        kind: Precision,
-        registers: Sequence[PeOperand],
-        target: Target,
-    ) -> None:
-        self._kind = kind
-        self._distance = _distance(registers, target)
-        self._conversions = deque(_conversions(batches))
-        self._products = deque(
-            (number, tile, source, use)
-            for number, batch in enumerate(batches)
-            for tile in batch
-            for source, (use,) in tile.products
-        )
-        tiles = [tile for batch in batches for tile in batch]
-        self._unwritten = {tile: len(tile.rows) for tile in tiles}
-        #: products that are still to come, by bank, and how many are left when a tile may be filled
-        self._due = Counter[str]()
-        self._own_turn: dict[Tile, int] = {}
-        for tile in reversed(tiles):
-            self._due[tile.bank] += len(tile.products)
-            self._own_turn[tile] = self._due[tile.bank]
-        self._uses = Counter((number, source) for number, _, source, _ in self._products)
-        self._free = deque(registers)
-        #: the register of each vector, and the first step in which a product may read it
-        self._held: dict[tuple[int, PeOperand], tuple[PeOperand, int]] = {}
-        self._row: _Conversion | None = None
+    tiles: Tiles
+    numbers: range
+    height: int
+    ahead: int
+    registers: Sequence[PeOperand]
 
-    def lines(self) -> Iterator[Line]:
-        """Yield all lines."""
-        step = 0
-        while self._products:
-            product, freed = self._multiply(step)
-            made = (product, self._write(), self._convert(step))
-            self._free += freed
-            found = tuple(one for one in made if one is not None)
-            if found:
-                yield Step(found)
-            step += 1
+    def code(self) -> Nest:
+        """Yield the lines of all turns, and the last product."""
+        yield from self._turn(-1)
+        yield from alike(range(-(-len(self.numbers) // self.ahead)), self._sizes, self._batch)
+        _, last = self._line(self._turns - 1, self.tiles.groups - 1, ())
+        yield Step(last)
 
-    def _multiply(self, step: int) -> tuple[Instruction | None, list[PeOperand]]:
-        """Return the next product if its factors are there, and a register that it needs last."""
-        number, tile, source, use = self._products[0]
-        register, ready = self._held.get((number, source), (None, step))
-        if register is None or step < ready or self._unwritten[tile]:
-            return None, []
-        self._products.popleft()
-        self._due[tile.bank] -= 1
-        self._uses[number, source] -= 1
-        parts = tuple(register if part == Forward("alu") else part for part in use.sources)
-        last = not self._uses[number, source]
-        return replace(use, sources=parts), [register] if last else []
+    @property
+    def _turns(self) -> int:
+        return len(self.numbers) * self.tiles.places
 
-    def _write(self) -> Instruction | None:
-        """Return the instruction that writes the row that the ALU made one step before."""
-        if self._row is None:
-            return None
-        assert self._row.tile is not None
-        (write,) = self._row.write
-        self._unwritten[self._row.tile] -= 1
-        self._row = None
-        return write
+    def _size(self, batch: int) -> int:
+        """Return how many numbers are in a batch."""
+        return max(0, min(self.ahead, len(self.numbers) - batch * self.ahead)) if batch >= 0 else 0
 
-    def _convert(self, step: int) -> Instruction | None:
-        """Return the next conversion if there is a place for its result."""
-        if not self._conversions:
-            return None
-        one = self._conversions[0]
-        made = convert(self._kind, one.source)
-        if one.tile is None and self._free:
-            register = self._free.popleft()
-            self._held[one.number, one.source] = register, step + self._distance
-            made = replace(made, destinations=(register,))
-        elif one.tile is not None and self._due[one.tile.bank] == self._own_turn[one.tile]:
-            self._row = one
-        else:
-            return None
-        self._conversions.popleft()
-        return made
+    def _sizes(self, batch: int) -> tuple[int, ...]:
+        """Return what decides the lines of a batch: its size, and those of its neighbours."""
+        return tuple(self._size(near) for near in (batch - 1, batch, batch + 1))
 
+    def _batch(self, batch: int) -> Nest:
+        first = batch * self.ahead * self.tiles.places
+        turns = range(first, first + self._size(batch) * self.tiles.places)
+        return alike(turns, lambda turn: (self._made(turn - 1), self._made(turn)), self._turn)
 
-def _distance(registers: Sequence[PeOperand], target: Target) -> int:
-    """Return the steps from a conversion to a product that may read its result in a register."""
-    memories = {register.memory for register in registers}
-    rules = (r for r in target.hazards if any(r.applies(m, "alu", "mau") for m in memories))
-    least = (max((r.steps or 0) + 1, -(-((r.cycles or 0) + 1) // target.cycles)) for r in rules)
-    return max(least, default=1)
+    def _made(self, turn: int) -> tuple[int, int]:
+        """Return how many vectors and how many rows the ALU converts in a turn."""
+        vectors = self._vectors(turn)
+        return len(vectors), self.height if turn + 1 < self._turns else 0
 
+    def _vectors(self, turn: int) -> range:
+        """Return which vectors of the next batch are converted in a turn."""
+        places, batch, within = self.tiles.places, -1, 0
+        if turn >= 0:
+            batch, within = divmod(turn, self.ahead * places)
+        most = self._size(batch + 1) * self.tiles.groups
+        each = -(-most // max(1, self._size(batch) * places))
+        first = (batch + 1) * self.ahead * self.tiles.groups
+        return range(first, first + most)[within * each : (within + 1) * each]
 
-def _conversions(batches: Sequence[Sequence[Tile]]) -> Iterator[_Conversion]:
-    """Yield what the ALU converts, in its order."""
-    for number, batch in enumerate(batches):
-        for source in _vectors(batch):
-            yield _Conversion(number, source)
-        for tile in batch:
-            for source, write in tile.rows:
-                yield _Conversion(number, source, write, tile)
+    def _length(self, turn: int) -> int:
+        return max(sum(self._made(turn)), self.tiles.groups if turn >= 0 else 0)
+
+    def _turn(self, turn: int) -> Iterator[Line]:
+        """Yield the lines of a turn. What follows its last line comes in the next turn."""
+        then: _Parts = ()
+        if turn >= 0:
+            _, then = self._line(turn - 1, self._length(turn - 1) - 1, self._rows(turn - 1))
+        rows = self._rows(turn)
+        for at in range(self._length(turn)):
+            converted, after = self._line(turn, at, rows)
+            if then or converted:
+                yield Step((*then, *converted))
+            then = after
+
+    def _rows(self, turn: int) -> Sequence[Pair]:
+        """Return the rows that the ALU converts in a turn: those of the next tile."""
+        if turn + 1 >= self._turns:
+            return ()
+        index, place = divmod(turn + 1, self.tiles.places)
+        return self.tiles.rows(self.numbers[index], place)
+
+    def _line(self, turn: int, at: int, rows: Sequence[Pair]) -> tuple[_Parts, _Parts]:
+        """Return what the ALU converts in a line of a turn, and what comes one line later."""
+        tiles, vectors, then = self.tiles, self._vectors(turn), _Parts()
+        if turn >= 0 and at < tiles.groups:
+            index, place = divmod(turn, tiles.places)
+            vector = self._register(index * tiles.groups + at)
+            then = tiles.product(self.numbers[index], place, at, vector)
+        if at < len(vectors):
+            index, group = divmod(vectors[at], tiles.groups)
+            made = convert(tiles.kind, tiles.vector(self.numbers[index], group))
+            return (replace(made, destinations=(self._register(vectors[at]),)),), then
+        if at - len(vectors) < len(rows):
+            source, write = rows[at - len(vectors)]
+            return (convert(tiles.kind, source),), (*then, *write)
+        return (), then
+
+    def _register(self, vector: int) -> PeOperand:
+        return self.registers[vector % (2 * self.ahead * self.tiles.groups)]

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import cycle, product
+from functools import lru_cache, partial
+from itertools import product
 
-from ...code.lines import Forward, Line, MatrixOperand, Operand, PeOperand, Step, alu_step
+from ...code.lines import Forward, Instruction, MatrixOperand, Operand, PeOperand, alu_step
+from ...code.nest import Nest, Repeat, alike, each, runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..switch.l1b_sums import sum_l1bs, sum_steps
-from ..switch.unit_masks import UnitMasks
+from ..switch.l1b_sums import sum_l1bs
 from .layouts import l1bs_of, wanted_layouts
-from .overlapped import Tile, may_overlap, one_behind_the_other, tile_lines
-from .pipelined import product_of, vector_registers
+from .overlapped import Overlapped
+from .pipelined import pipelined, product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
-from .tails import Tails, tail_steps
+from .tails import Tails
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
-from .turns import together_ahead, turns_of
 
 #: Orders of the code beside the own one: one block of columns after the other, or one bank
 #: filled at a time.
 COLUMNS, ONE_BANK = "columns", "one_bank"
-#: Groups of the contracted axis whose vectors are converted together.
+#: Numbers of terms whose vectors are converted together, at most.
 _AHEAD = 4
 
 
@@ -52,6 +51,10 @@ class _Work:
     width: int
     rounded: bool
     taps: int
+
+
+#: Addresses of a batch index in A, B, C and the bias.
+_Batch = tuple[int, int, int, int]
 
 
 @lru_cache(maxsize=256)
@@ -158,46 +161,6 @@ def _sums(
                 yield in_a, in_b, word, min(count, pes)
 
 
-def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Estimate the steps."""
-    work, kind = work_of(node, graph, target), precision_of(node, target)
-    per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
-    most, steps = _most_vectors(kind, target), 0
-    whole, rest = divmod(len(work.vectors), most)
-    for times, count in ((whole, most), (1, rest)):
-        if not times or not count:
-            continue
-        each = _blocks_together(work, kind, count, target, node.order)
-        groups, left = divmod(len(work.tiles), each)
-        vectors = -(-count // target.cycles)
-        own = groups * _block_steps(kind, each, per_tile, vectors, target)
-        own += _block_steps(kind, left, per_tile, vectors, target)
-        steps += times * len(work.sums) * own
-    if work.sums[-1][3] < kind.block and kind.words >= WORDS_PER_LONG:
-        vectors = -(-len(work.vectors) // target.cycles)
-        more = [tail_steps(kind, graph.values[name].dtype) - 1 for name in node.inputs[:2]]
-        last = vectors * more[0] + -(-kind.rows // target.cycles) * more[1]
-        steps += len(work.tiles) * roles_of(node, graph).taps * last
-    steps *= len(work.batches)
-    if not _sums_l1bs(node, graph):
-        return steps
-    rows = len(work.batches) * len(work.tiles) * len(work.vectors) * work.width // WORDS_PER_LONG
-    return steps + sum_steps(rows, target, added=bias_of(node) is not None)
-
-
-def _block_steps(kind: Precision, tiles: int, per_tile: int, vectors: int, target: Target) -> int:
-    """Estimate the steps of one block of the contracted axis for some blocks of rows.
-
-    The ALU converts rows and vectors, the MAU multiplies. Two blocks of rows in two banks share the
-    vectors that the registers have room for.
-    """
-    multiplied = len(kind.suffixes) * tiles * vectors
-    kept = min(vectors, len(vector_registers(kind, target)))
-    # With an odd number of blocks, one of them shares a pair with the next block of the axis.
-    pairs = tiles // 2 if len(target.banks) > 1 else 0
-    return max(tiles * per_tile + multiplied - pairs * kept, multiplied)
-
-
 def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
     """Whether L1Bs share the contracted axis."""
     layout = layout_of(graph.values[node.inputs[0]])
@@ -209,57 +172,63 @@ def _most_vectors(kind: Precision, target: Target) -> int:
     return target.words("grf0") // kind.result // target.cycles * target.cycles
 
 
-def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
-    """Yield the code."""
+def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Yield the code: products, then the sums over L1Bs."""
+    yield from products(node, graph, target)
+    yield from sums(node, graph, target)
+
+
+def products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Yield the code of the products of each L1B."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     name = bias_of(node)
-    bias = None if name is None else graph.values[name]
-    apart = _sums_l1bs(node, graph)
-    fused = None if apart else bias
+    bias = None if name is None or _sums_l1bs(node, graph) else graph.values[name]
     halves = {value.name for value in (one, other) if value.dtype is MNDtype.HALF}
-    tails = Tails(kind, halves, UnitMasks("subpeid", target), target)
+    ragged = {count for *_, count in work.sums if count < kind.block}
+    tails = Tails(kind, halves, ragged, target)
+    yield from tails.ready((one, other))
     most = _most_vectors(kind, target)
-    for batch in work.batches:
-        for start in range(0, len(work.vectors), most):
-            vectors = work.vectors[start : start + most]
-            for tiles in _together(work, kind, len(vectors), target, node.order):
-                several = len(tiles) > 1 or len(vectors) > target.cycles
-                # Sums of one register must not follow each other at once: it is read later.
-                banks = len(target.banks) if several and node.order != ONE_BANK else 1
-                values = one, other, out, fused
-                yield from _tiles(kind, work, batch, vectors, tiles, values, tails, target, banks)
-    if apart:
-        rows = {
-            at_c + c + tile[1] + part: at_bias + tile[2] + part
-            for _, _, at_c, at_bias in work.batches
-            for _, c in work.vectors
-            for tile in work.tiles
-            for part in range(work.width // WORDS_PER_LONG)
-        }
-        yield from sum_l1bs(out, bias, rows, target)
+
+    def blocks(
+        batch: _Batch, vectors: Sequence[tuple[int, int]], tiles: Sequence[tuple[int, int, int]]
+    ) -> Nest:
+        values = one, other, out, bias
+        return _Blocks(kind, work, batch, vectors, tiles, values, tails, target).code(node.order)
+
+    def group(batch: _Batch, vectors: Sequence[tuple[int, int]]) -> Nest:
+        several = _blocks_together(work, kind, len(vectors), target, node.order)
+        return alike(runs(work.tiles, several), len, partial(blocks, batch, vectors))
+
+    yield each(work.batches, lambda b: alike(runs(work.vectors, most), len, partial(group, b)))
+
+
+def sums(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+    """Return the code that adds up the results of L1Bs which share the contracted axis."""
+    if not _sums_l1bs(node, graph):
+        return ()
+    work, name = work_of(node, graph, target), bias_of(node)
+    rows = {
+        at_c + c + tile[1] + part: at_bias + tile[2] + part
+        for _, _, at_c, at_bias in work.batches
+        for _, c in work.vectors
+        for tile in work.tiles
+        for part in range(work.width // WORDS_PER_LONG)
+    }
+    bias = None if name is None else graph.values[name]
+    return sum_l1bs(graph.values[node.outputs[0]], bias, rows, target)
 
 
 def orders(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
     """Return the other orders of the code."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     vectors = min(len(work.vectors), _most_vectors(kind, target))
-    together = any(len(tiles) > 1 for tiles in _together(work, kind, vectors, target))
-    several = together or vectors > target.cycles
+    together = min(_blocks_together(work, kind, vectors, target, ""), len(work.tiles)) > 1
     # Lines that overlap fill one bank at a time anyway.
-    overlap = may_overlap(-(-vectors // target.cycles), vector_registers(kind, target))
-    pairs = several and not overlap and len(work.sums) * len(work.tiles) > 1
-    pairs = pairs and len(target.banks) > 1
+    overlap = _ahead(kind, -(-vectors // target.cycles), target) > 0
+    pairs = (together or vectors > target.cycles) and not overlap
+    pairs = pairs and len(work.sums) * len(work.tiles) > 1 and len(target.banks) > 1
     return (*((COLUMNS,) if together else ()), *((ONE_BANK,) if pairs else ()))
-
-
-def _together(
-    work: _Work, kind: Precision, vectors: int, target: Target, order: str = ""
-) -> Iterator[Sequence[tuple[int, int, int]]]:
-    """Yield the blocks of rows that are worked on together."""
-    count = _blocks_together(work, kind, vectors, target, order)
-    for start in range(0, len(work.tiles), count):
-        yield work.tiles[start : start + count]
 
 
 def _blocks_together(work: _Work, kind: Precision, vectors: int, target: Target, order: str) -> int:
@@ -277,102 +246,151 @@ def _blocks_together(work: _Work, kind: Precision, vectors: int, target: Target,
     sums = [one[1] for one in work.sums]
     if len(sums) > 1 and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]:
         return room
-    return min(room, 2) if may_overlap(groups, vector_registers(kind, target)) else 1
+    return min(room, 2) if _ahead(kind, groups, target) else 1
 
 
-def _tiles(
-    kind: Precision,
-    work: _Work,
-    batch: tuple[int, int, int, int],
-    vectors: Sequence[tuple[int, int]],
-    tiles: Sequence[tuple[int, int, int]],
-    values: tuple[MNValue, MNValue, MNValue, MNValue | None],
-    tails: Tails,
-    target: Target,
-    together: int,
-) -> Iterator[Line]:
-    """Yield the code that computes the results of some blocks of rows for all vectors.
+def _ahead(kind: Precision, groups: int, target: Target) -> int:
+    """Return how many times so many groups of vectors may wait in registers beside as many.
 
-    Their sums lie in the register file side by side. ``together`` banks are filled one behind the
-    other.
+    None may if there is one bank: nothing is written to it while the MAU multiplies.
     """
-    one, other, out, bias = values
-    cycles = target.cycles
-    at_a, at_b, at_c, at_bias = batch
-    padded = [*vectors, *[vectors[-1]] * (-len(vectors) % cycles)]
-    groups = [padded[i : i + cycles] for i in range(0, len(padded), cycles)]
-    width = WORDS_PER_LONG * kind.result
+    return len(vector_registers(kind, target)) // (2 * groups) if len(target.banks) > 1 else 0
 
-    def fill(number: int, place: int, bank: str) -> list[Pair]:
-        _, sum_b, word, count = work.sums[number]
-        at = at_b + tiles[place][0] + sum_b
-        alone = count < kind.block
-        return tile_pairs(kind, other, at, work.row, bank, target, word, alone=alone)
 
-    def multiply(number: int, place: int, bank: str, copies: list[Step]) -> Iterator[Pair]:
-        tile, (sum_a, _, word, _) = tiles[place], work.sums[number]
-        last, first = number == len(work.sums) - 1, number == 0
-        for index, group in enumerate(groups, place * len(groups)):
-            words = tuple(at_a + a + sum_a for a, _ in group)
-            register = PeOperand(
-                "grf0",
-                tuple((index * cycles + c) * kind.result for c in range(cycles)),
-                words=width,
-            )
-            goal_words = tuple(at_c + c + tile[1] for _, c in group)
-            goal: Operand = register
-            if last:
-                goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
-                if first and bias is not None:
-                    # The bias lies in the memory of the result, and that memory has one port.
-                    part = replace(register, words=work.width)
-                    copies.append(alu_step("lpassa", (part,), goal))
-                    goal = register
-            sources: tuple[Operand, ...] = (MatrixOperand(bank), Forward("alu"))
-            if not first:
-                sources += (register,)
-            elif bias is not None:
-                words_bias = (at_bias + tile[2],) * cycles
-                sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
-            made = product_of(kind, sources, goal, "r" if last and work.rounded else "")
-            yield vector_operand(kind, one, words, word), made
+class _Blocks:
+    """The code that computes the results of some blocks of rows for all vectors of a batch.
 
-    order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
-    banks, registers = cycle(target.banks), vector_registers(kind, target)
-    ahead = min(_AHEAD, len(registers) // (2 * len(groups))) if together > 1 else 1
-    if len(groups) > tile_steps(kind, other, work.row, target):
-        ahead = 1  # the MAU is busier than the ALU, and would wait for the next tiles
-    batches: list[list[list[Tile]]] = []
-    copies: list[Step] = []
+    Their sums lie in the register file side by side.
+    """
 
-    def written() -> Iterator[Line]:
-        yield from tile_lines(batches, kind, registers, target)
-        yield from copies
-        batches.clear()
-        copies.clear()
+    def __init__(
+        self,
+        kind: Precision,
+        work: _Work,
+        batch: _Batch,
+        vectors: Sequence[tuple[int, int]],
+        tiles: Sequence[tuple[int, int, int]],
+        values: tuple[MNValue, MNValue, MNValue, MNValue | None],
+        tails: Tails,
+        target: Target,
+    ):
+        self.kind, self.work, self.batch, self.tiles = kind, work, batch, tiles
+        self.values, self.tails, self.target = values, tails, target
+        padded = [*vectors, *[vectors[-1]] * (-len(vectors) % target.cycles)]
+        self._vectors = list(runs(padded, target.cycles))
+        self.places, self.groups = len(tiles), len(self._vectors)
+        #: whether the bias and the result need the port of one memory at once
+        self._copies = len(work.sums) == 1 and values[3] is not None
 
-    turns = list(turns_of(order, work.sums, kind, together))
-    before: set[int] = set()
-    for several in together_ahead(turns, work.sums, kind, ahead):
-        count = work.sums[several[0][0][0]][3]
-        if count < kind.block:
-            yield from written()
-        made = list[list[Tile]]()
-        for own in several:
-            banked = [(turn, next(banks)) for turn in own]
-            made.append(
-                [Tile(b, fill(*turn, b), list(multiply(*turn, b, copies))) for turn, b in banked]
-            )
-        if count < kind.block:
-            for turn in made:
-                yield from tails.lines(one_behind_the_other(turn), count)
-            yield from copies
-            copies.clear()
-            continue
-        numbers = {number for own in several for number, _ in own}
-        if batches and len(numbers) == 1 and numbers == before:
-            batches[-1] += made  # they meet the same vectors
-        else:
-            batches.append(made)
-        before = numbers
-    yield from written()
+    def code(self, order: str) -> Nest:
+        """Yield the lines. Where blocks are ragged, those of each tap have an end of their own."""
+        count = len(self.work.sums)
+        turns = self.work.taps if self.tails.counts else 1
+        own = count // turns
+
+        def tap(first: int) -> Nest:
+            numbers = range(first, first + own)
+            whole = [n for n in numbers if self.work.sums[n][3] == self.kind.block]
+            if whole:
+                yield from self._whole(numbers[: len(whole)], order)
+            for number in numbers[len(whole) :]:
+                yield Repeat(self.places, partial(self._ragged, number))
+
+        yield each(range(0, count, own), tap)
+        if self._copies:
+            yield Repeat(self.places * self.groups, self._copy)
+
+    def _whole(self, numbers: range, order: str) -> Nest:
+        """Yield the lines of whole blocks of terms."""
+        registers = vector_registers(self.kind, self.target)
+        height = tile_steps(self.kind, self.values[1], self.work.row, self.target)
+        ahead = min(_AHEAD, _ahead(self.kind, self.groups, self.target))
+        # Sums of one register must not follow each other at once: it is read later.
+        alone = order == ONE_BANK or self.places * self.groups == 1
+        banks = 1 if alone else len(self.target.banks)
+        # A product waits for a line in each turn, or at the end for all vectors of a tile.
+        if ahead and (self.places > 1 or self.groups < len(numbers) // banks):
+            # Where the MAU is busier than the ALU, it would wait for the next tiles.
+            ahead = 1 if self.groups > height else ahead
+            yield from Overlapped(self, numbers, height, ahead, registers).code()
+            return
+        tiles = [list(runs([(n, place) for place in range(self.places)], banks)) for n in numbers]
+        if self.places == 1:
+            tiles = [[[turn for ((turn,),) in some]] for some in runs(tiles, banks)]
+        yield from alike(tiles, lambda own: tuple(map(len, own)), self._turns)
+
+    def _turns(self, turns: Sequence[Sequence[tuple[int, int]]]) -> Nest:
+        return alike(turns, len, self._turn)
+
+    def _turn(self, tiles: Sequence[tuple[int, int]]) -> Nest:
+        """Return the lines of tiles that are written one behind the other, each to its bank.
+
+        After them come the vectors of all of them. So the memories of both operands have pauses
+        that are long enough for a write, and downloads of the next operands come at the same time.
+        """
+        pairs = [pair for tile in tiles for pair in self.rows(*tile)]
+        pairs += [pair for tile in tiles for pair in self._products(*tile)]
+        return pipelined(pairs, self.kind, vector_registers(self.kind, self.target))
+
+    def _ragged(self, number: int, place: int) -> Nest:
+        pairs = [*self.rows(number, place), *self._products(number, place)]
+        return self.tails.lines(pairs, self.work.sums[number][3])
+
+    def rows(self, number: int, place: int) -> list[Pair]:
+        """Return the pairs that write a tile to its bank."""
+        _, sum_b, word, count = self.work.sums[number]
+        at, alone = self.batch[1] + self.tiles[place][0] + sum_b, count < self.kind.block
+        bank = self._bank(number, place)
+        return tile_pairs(
+            self.kind, self.values[1], at, self.work.row, bank, self.target, word, alone=alone
+        )
+
+    def _bank(self, number: int, place: int) -> str:
+        banks = tuple(self.target.banks)
+        return banks[(number * self.places + place) % len(banks)]
+
+    def vector(self, number: int, group: int) -> PeOperand:
+        """Return the operand that reads a group of vectors."""
+        sum_a, _, word, _ = self.work.sums[number]
+        words = tuple(self.batch[0] + a + sum_a for a, _ in self._vectors[group])
+        return vector_operand(self.kind, self.values[0], words, word)
+
+    def _products(self, number: int, place: int) -> Iterator[Pair]:
+        for group in range(self.groups):
+            made = self.product(number, place, group, Forward("alu"))
+            yield self.vector(number, group), made
+
+    def product(
+        self, number: int, place: int, group: int, vector: Operand
+    ) -> tuple[Instruction, ...]:
+        """Return the instructions that multiply a group of converted vectors by a tile."""
+        goal: Operand = self._register(place, group)
+        sources: tuple[Operand, ...] = (MatrixOperand(self._bank(number, place)), vector)
+        bias, last = self.values[3], number == len(self.work.sums) - 1
+        if number:
+            sources += (goal,)
+        elif bias is not None:
+            words = (self.batch[3] + self.tiles[place][2],) * self.target.cycles
+            width = WORDS_PER_LONG * self.kind.result
+            sources += (PeOperand(bias.location.memory, words, bias.name, words=width),)
+        if last and not self._copies:
+            goal = self._result(place, group)
+        ending = "r" if last and self.work.rounded else ""
+        return product_of(self.kind, sources, goal, ending)
+
+    def _register(self, place: int, group: int) -> PeOperand:
+        """Return the registers of the sums of a group."""
+        cycles, long = self.target.cycles, self.kind.result
+        first = (place * self.groups + group) * cycles
+        words = tuple((first + c) * long for c in range(cycles))
+        return PeOperand("grf0", words, words=WORDS_PER_LONG * long)
+
+    def _result(self, place: int, group: int) -> PeOperand:
+        out = self.values[2]
+        words = tuple(self.batch[2] + c + self.tiles[place][1] for _, c in self._vectors[group])
+        return PeOperand(out.location.memory, words, out.name, words=self.work.width)
+
+    def _copy(self, number: int) -> Nest:
+        place, group = divmod(number, self.groups)
+        part = replace(self._register(place, group), words=self.work.width)
+        return [alu_step("lpassa", (part,), self._result(place, group))]

@@ -23,7 +23,6 @@ from ..dram_transfer_plan import RING_SHARE
 from .layouts import inner_digits, l1bs_of, lay_out, result_digits
 from .roles import Precision, bias_of, precision_of, roles_of, whole_units
 from .route import Route, route
-from .tiles import tile_steps
 
 
 @dataclass(frozen=True)
@@ -183,18 +182,3 @@ def landings(found: Route, target: Target) -> tuple[int, int]:
 def burst(found: Route, target: Target) -> int:
     """Return how many sending steps are collected together: at most a quarter of L1BM."""
     return max(1, min(target.cycles, target.words("l1bm") // (4 * found.landed)))
-
-
-def cost(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> int:
-    """Estimate the steps."""
-    shape, share = shape_of(node, graph, plan, target), l1bs_of(plan.columns)
-    kind, found = precision_of(node, target), route(share, target)
-    fill = tile_steps(kind, graph.values[node.inputs[1]], shape.row, target)
-    most = rows_at_once(shape.own, kind, target)
-    blocks = -(-shape.rows // most)
-    rows = shape.rows // shape.each * shape.limit
-    work = shape.sums * (blocks * fill + -(-rows // target.cycles))
-    sends = -(-shape.sums * shape.rows // target.cycles)
-    # L1BM cannot deliver vectors for some steps around each send.
-    gap = 3 * -(-sends // burst(found, target)) + sends
-    return shape.tiles * max(work + gap, sends * found.steps)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from ...code.lines import (
     BlockOperand,
@@ -17,6 +16,7 @@ from ...code.lines import (
     alu_step,
     single_step,
 )
+from ...code.nest import Nest, alike, runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.plan import Streamed
@@ -37,19 +37,23 @@ class _Group:
     cycle: int
 
 
+#: The block of the contracted axis and the row of each sent long word.
+_Sent = Sequence[tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class _Job:
     """Vectors that are collected together.
 
-    ``sent`` has the block of the contracted axis and the row of each sent long word. The vectors
-    belong to block ``tile`` of the columns, to the rows from ``first`` on, and to pass ``turn``
-    over the matrix.
+    They belong to block ``tile`` of the columns, to the rows from ``first`` on, and to pass
+    ``turn`` over the matrix. Job ``number`` is collected while the one before it is worked on.
     """
 
+    number: int
     turn: int
     tile: int
     first: int
-    sent: tuple[tuple[int, int], ...]
+    sent: _Sent
 
 
 class _Code:
@@ -72,7 +76,6 @@ class _Code:
         room = target.words("l2bm") - 2 * self.burst * self.route.above
         self.above = room // max(1, self.route.above) * self.route.above
         self.landings = landings(self.route, target)
-        self.jobs = list(self._jobs())
         self._convert = Step((convert(self.kind, Forward("l1bm")),))
         self._brought: dict[int, Step] = {}
         self._sums: dict[tuple[str, int], Step] = {}
@@ -84,36 +87,55 @@ class _Code:
             assert len({cycle for _, cycle in vectors}) == 1
             yield _Group(start * pes, tuple(sender for sender, _ in vectors), vectors[0][1])
 
-    def _jobs(self) -> Iterator[_Job]:
+    def code(self) -> Nest:
+        """Yield all lines; the next vectors are collected before the work on these begins."""
         shape = self.shape
         most = rows_at_once(shape.own, self.kind, self.target)
+        passes = [
+            [(block, row) for block in range(shape.sums) for row in rows]
+            for rows in runs(range(shape.rows), most)
+        ]
         size = self.burst * self.target.cycles
-        passes = product(range(0, shape.rows, most), range(shape.tiles))
-        for turn, (first, tile) in enumerate(passes):
-            rows = range(first, min(first + most, shape.rows))
-            words = [(block, row) for block in range(shape.sums) for row in rows]
-            for start in range(0, len(words), size):
-                yield _Job(turn, tile, first, tuple(words[start : start + size]))
+        jobs, number = [runs(words, size) for words in passes], 0
+        yield from self._collect(0, jobs[0][0])
+        for index, sent in enumerate(jobs):
+            behind = jobs[index + 1][0] if index + 1 < len(jobs) else ()
+            start = _Job(number, index * shape.tiles, 0, index * most, ())
+            yield from self._passes(start, sent, behind)
+            number += shape.tiles * len(sent)
 
-    def lines(self) -> Iterator[Line]:
-        """Yield all lines; the next vectors are collected before the work on these begins."""
-        yield from self._collect(0)
-        for number in range(len(self.jobs)):
-            if number + 1 < len(self.jobs):
-                yield from self._collect(number + 1)
-            yield from self._work(number)
+    def _passes(self, start: _Job, sent: Sequence[_Sent], behind: _Sent) -> Nest:
+        """Yield the lines of some rows for all blocks of columns; ``behind`` is sent after them."""
+        tiles, last = self.shape.tiles, self.shape.sums - 1
+        # Jobs with the same rows take the same, but for the products of the last block.
+        rows = [tuple((row, block == last) for block, row in own) for own in sent]
+
+        def tile(number: int) -> Nest:
+            after = [*sent[1:], sent[0] if number < tiles - 1 else behind]
+
+            def job(place: int) -> Nest:
+                at = start.number + number * len(sent) + place
+                yield from self._collect(at + 1, after[place])
+                yield from self._work(
+                    _Job(at, start.turn + number, number, start.first, sent[place])
+                )
+
+            return alike(range(len(sent)), lambda place: (rows[place], len(after[place])), job)
+
+        return alike(range(tiles), lambda number: number == tiles - 1, tile)
 
     def _landing(self, number: int) -> int:
         count, first = self.landings
         return first + number % count * self.route.landed * self.burst
 
-    def _collect(self, number: int) -> Iterator[Line]:
-        found, job = self.route, self.jobs[number]
+    def _collect(self, number: int, sent: _Sent) -> Iterator[Line]:
+        """Collect long words in L1BM, and let their vectors land there."""
+        found = self.route
         cycles = self.target.cycles
         memory = self.one.location.memory
         shape = self.shape
-        for turn in range(-(-len(job.sent) // cycles)):
-            words = list(job.sent[turn * cycles : (turn + 1) * cycles])
+        for turn in range(-(-len(sent) // cycles)):
+            words = list(sent[turn * cycles : (turn + 1) * cycles])
             words += [words[-1]] * (cycles - len(words))
             at = tuple(shape.vector * (row + shape.rows * block) for block, row in words)
             landing = self._landing(number) + turn * found.landed
@@ -127,16 +149,17 @@ class _Code:
                 source = Forward("alu")
             goal = BlockOperand("l1bm", below, found.sent)
             yield single_step("l1bm", "l1bmd", (source,), goal)
-        for turn in range(-(-len(job.sent) // cycles)):
+        for turn in range(-(-len(sent) // cycles)):
             half = number % 2 * self.burst + turn
             yield from found.climb(half * found.sent, self.above + half * found.above)
-        for turn in range(-(-len(job.sent) // cycles)):
+        for turn in range(-(-len(sent) // cycles)):
             half = number % 2 * self.burst + turn
             landing = self._landing(number) + turn * found.landed
             yield from found.land(self.above + half * found.above, landing)
 
-    def _work(self, number: int) -> Iterator[Line]:
-        job, shape, cycles = self.jobs[number], self.shape, self.target.cycles
+    def _work(self, job: _Job) -> Iterator[Line]:
+        """Write tiles, and bring, convert and multiply vectors."""
+        shape, cycles = self.shape, self.target.cycles
         steps: dict[int, list[tuple[int, int, int]]] = {}
         for index, (block, row) in enumerate(job.sent):
             steps.setdefault(block, []).append((row, *divmod(index, cycles)))
@@ -151,7 +174,7 @@ class _Code:
                     yield Step((convert(self.kind, source),))
                     yield Step((write,))
             for row, turn, cycle in sent:
-                landing = self._landing(number) + turn * self.route.landed
+                landing = self._landing(job.number) + turn * self.route.landed
                 for place, group in enumerate(g for g in self.groups if g.cycle == cycle):
                     if any(self._exists(row, sender) for sender in group.sender):
                         yield from self._vectors(job, block, bank, row, place, group, landing)
@@ -227,6 +250,6 @@ class _Code:
         return PeOperand(REGISTER_FILES[file], words, words=width)
 
 
-def emit(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Iterator[Line]:
-    """Yield the code."""
-    yield from _Code(node, graph, plan, target).lines()
+def code(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Nest:
+    """Return the code."""
+    return _Code(node, graph, plan, target).code()

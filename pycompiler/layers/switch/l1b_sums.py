@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
-from ...code.lines import BlockOperand, Forward, Line, PeOperand, Special, single_step
+from ...code.lines import BlockOperand, Forward, Line, PeOperand, Special, alu_step, single_step
+from ...code.nest import Nest, alike, each, runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import Target
@@ -14,7 +15,7 @@ from .l1bm_vectors import l1bm_room
 
 def sum_l1bs(
     value: MNValue, added: MNValue | None, rows: Mapping[int, int], target: Target
-) -> Iterator[Line]:
+) -> Nest:
     """Replace the long words ``rows`` of ``value`` by their sums over the L1Bs, in every L1B.
 
     ``rows`` maps each long word to the long word of ``added`` that is added to its sum once. All
@@ -22,57 +23,46 @@ def sum_l1bs(
     """
     room = l1bm_room(target)
     letter = "d" if value.dtype is MNDtype.DOUBLE else "f"
-    wide = target.transfer(f"l2bmr{letter}fadd", "up")
+    size = target.transfer(f"l2bmr{letter}fadd", "up").source_words
     # Going up and coming down take half of L1BM each.
     most = max(1, min(room.vectors // 2, target.words("grf0") // target.cycles))
+    below = most * room.words
     ordered = sorted(rows)
     ordered += [ordered[-1]] * (-len(ordered) % target.cycles)
-    vectors = [tuple(ordered[i : i + target.cycles]) for i in range(0, len(ordered), target.cycles)]
-    for start in range(0, len(vectors), most):
-        batch = vectors[start : start + most]
-        below = most * room.words
-        for index, words in enumerate(batch):
-            up = BlockOperand("l1bm", index * room.words, room.words)
-            yield single_step("l1bm", "l1bmd", (vector(value, words),), up)
-        size = wide.source_words
-        pieces = range(0, len(batch) * room.words, size)
-        for piece in pieces:
-            yield single_step(
-                "l2bm",
-                f"l2bmr{letter}fadd",
-                (BlockOperand("l1bm", piece, size),),
-                BlockOperand("l2bm", piece, size),
-            )
-        for piece in pieces:
-            yield single_step(
-                "l2bm",
-                "l2bmb",
-                (BlockOperand("l2bm", piece, size),),
-                BlockOperand("l1bm", below + piece, size),
-            )
-        for index, words in enumerate(batch):
-            down = BlockOperand("l1bm", below + index * room.words, room.words)
-            if added is None:
-                yield single_step("l1bm", "l1bmd", (down,), vector(value, words))
-                continue
-            more = vector(added, tuple(rows[word] for word in words))
-            yield single_step("l1bm", "l1bmd", (down,), Special("nowrite"))
-            # ``added`` may lie in the LM of the sums, which has one port.
-            yield single_step(
-                "mau", f"{letter}vadd", (Forward("l1bm"), more), _register(index, target)
-            )
+
+    def batch(vectors: Sequence[tuple[int, ...]]) -> Nest:
+        pieces = range(0, len(vectors) * room.words, size)
+        yield each(range(len(vectors)), lambda i: [up(i, vectors[i])])
+        yield each(pieces, lambda at: [across(f"l2bmr{letter}fadd", ("l1bm", at), ("l2bm", at))])
+        yield each(pieces, lambda at: [across("l2bmb", ("l2bm", at), ("l1bm", below + at))])
+        yield each(range(len(vectors)), lambda i: down(i, vectors[i]))
         if added is not None:
-            for index, words in enumerate(batch):
-                yield single_step(
-                    "alu", "lpassa", (_register(index, target),), vector(value, words)
-                )
+            yield each(range(len(vectors)), lambda i: [kept(i, vectors[i])])
 
+    def up(index: int, words: tuple[int, ...]) -> Line:
+        goal = BlockOperand("l1bm", index * room.words, room.words)
+        return single_step("l1bm", "l1bmd", (vector(value, words),), goal)
 
-def sum_steps(rows: int, target: Target, *, added: bool) -> int:
-    """Count the steps of :func:`sum_l1bs` for ``rows`` long words of each PE."""
-    room, size = l1bm_room(target), target.transfer("l2bmrffadd", "up").source_words
-    vectors, pieces = -(-rows // target.cycles), -(-room.words // size)
-    return vectors * (2 * pieces + (4 if added else 2))
+    def across(mnemonic: str, source: tuple[str, int], goal: tuple[str, int]) -> Line:
+        operands = (BlockOperand(*source, size),), BlockOperand(*goal, size)
+        return single_step("l2bm", mnemonic, *operands)
+
+    def down(index: int, words: tuple[int, ...]) -> Nest:
+        source = BlockOperand("l1bm", below + index * room.words, room.words)
+        if added is None:
+            yield single_step("l1bm", "l1bmd", (source,), vector(value, words))
+            return
+        more = vector(added, tuple(rows[word] for word in words))
+        yield single_step("l1bm", "l1bmd", (source,), Special("nowrite"))
+        # ``added`` may lie in the LM of the sums, which has one port.
+        sum_ = (Forward("l1bm"), more)
+        yield single_step("mau", f"{letter}vadd", sum_, _register(index, target))
+
+    def kept(index: int, words: tuple[int, ...]) -> Line:
+        return alu_step("lpassa", (_register(index, target),), vector(value, words))
+
+    vectors = [tuple(words) for words in runs(ordered, target.cycles)]
+    return alike(runs(vectors, most), len, batch)
 
 
 def _register(index: int, target: Target) -> PeOperand:

@@ -10,6 +10,7 @@ from compiling import Shape
 from one_node import one_node
 
 from pycompiler.code.lines import PeOperand, Step
+from pycompiler.code.nest import expand, resources
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph import Location, MNDtype, MNGraph, MNNode, MNValue, parse_layout
 from pycompiler.graph.graph import TensorType
@@ -19,7 +20,7 @@ from pycompiler.layers.products import resident
 from pycompiler.layers.products.layouts import operand_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
 from pycompiler.layers.products.spreads import SpreadRule, spread_units
-from pycompiler.layers.switch.l1b_sums import sum_l1bs, sum_steps
+from pycompiler.layers.switch.l1b_sums import sum_l1bs
 from pycompiler.machine import WORDS_PER_LONG, Target
 from pycompiler.planners.dtype import plan_dtypes
 
@@ -38,8 +39,8 @@ def test_the_number_of_steps(rows: int, added: bool, target: Target) -> None:
     value = _value("v", Location.LM0, 3 * rows)
     more = _value("a", Location.LM1, rows) if added else None
     words = {3 * row: row // 2 for row in range(rows)}
-    lines = list(sum_l1bs(value, more, words, target))
-    assert sum_steps(rows, target, added=added) == len(lines)
+    taken, lines = (walk(sum_l1bs(value, more, words, target)) for walk in (resources, expand))
+    assert taken == resources(lines)
 
 
 def _product(
@@ -92,7 +93,6 @@ def test_a_product_counts_its_sums(
     for sums in (True, False):
         if not sums:
             monkeypatch.setattr(resident, "sum_l1bs", lambda *_: iter(()))
-            monkeypatch.setattr(resident, "sum_steps", lambda *_, **__: 0)
         lines = layer.emit(node, graph, target).lines
         counts.append((layer.cost(node, graph, target), len(lines)))
         for line in lines:

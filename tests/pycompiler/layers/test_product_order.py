@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,13 +9,10 @@ import numpy as np
 import pytest
 from compiling import compiled, model_of, run
 
-from pycompiler.code.lines import Line, PeOperand, Step
+from pycompiler.code.lines import PeOperand, Step
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
-from pycompiler.layers.products.overlapped import Batch, one_behind_the_other
-from pycompiler.layers.products.pipelined import pipelined
-from pycompiler.layers.products.roles import Precision
-from pycompiler.machine import Target, load_target
+from pycompiler.machine import load_target
 
 
 def test_a_product_reads_its_matrix_in_the_order_of_addresses() -> None:
@@ -61,14 +57,6 @@ def of_convolution(channels: int, pixels: int, results: int) -> tuple[Any, dict[
     return model_of([("Conv", ["x", "w"], "y")], {"x": x.shape}, ["y"], {"w": w}), {"x": x}
 
 
-def one_after_the_other(
-    batches: Sequence[Batch], kind: Precision, registers: Sequence[PeOperand], target: Target
-) -> Iterator[Line]:
-    """Yield the lines of each turn alone; the ALU converts a vector for each tile that meets it."""
-    for turn in (turn for batch in batches for turn in batch):
-        yield from pipelined(one_behind_the_other(turn), kind)
-
-
 @pytest.mark.parametrize(
     ("made", "mode", "fewer"),
     [
@@ -92,7 +80,7 @@ def test_lines_that_overlap_change_no_bit(
     found = {}
     for overlap in (True, False):
         if not overlap:
-            monkeypatch.setattr(resident, "tile_lines", one_after_the_other)
+            monkeypatch.setattr(resident, "vector_registers", lambda *_: ())
         result, report = compiled(model, float_dtype=mode, emit="concat")
         (row,) = (row for row in report["nodes"] if row["op"] in ("MatMul", "Conv"))
         found[overlap] = run(result, inputs)["y"], row["busy_steps"]["alu"], row["steps"]
