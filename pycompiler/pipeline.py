@@ -34,6 +34,7 @@ from .report.stripped import stripped
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .search_passes import Searches
+from .simulation.sequence import estimated_cycles
 from .simulation.store import Outcomes
 
 
@@ -109,7 +110,7 @@ def _compiled(
     searches = Searches(options, target, report, imported.updates, known)
     addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
     passes = _passes(target, options, overrides, searches, addressed, imported.updates)
-    report.expect(len(passes) + 6)
+    report.expect(len(passes) + 7)
     rules = (*STRUCTURE, *RULES)
     graph = plans.graph_of(imported, target, options, overrides, report, learnt)
     files = report.files
@@ -121,6 +122,8 @@ def _compiled(
             files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
     with report.running("dump"):
         files |= _texts(graph)
+    with report.running("estimate"):
+        report.data["estimated_cycles"] = estimated_cycles(graph, target)
     with report.running("emit") as facts:
         planned = graph
         graph, segments = searches.emit(graph, addressed)

@@ -6,16 +6,17 @@ new one.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from ..cost.moves import port_cycles, waiting_steps
+from ..cost.hazards import one_port
+from ..cost.moves import move_cost
+from ..cost.sequence import SHARED, Stage
 from ..machine import Target
-from .lines import Line, Move
+from .lines import Line, Move, PeOperand, Step
 
 _T = TypeVar("_T")
 
@@ -61,55 +62,62 @@ def expand(nest: Nest) -> Iterator[Line]:
             yield node
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What lines take: PE lines, those that use each issue slot, and MVs.
-
-    The MVs are counted by mnemonic, memories and size: their addresses are 0. ``stages`` are the
-    runs of MVs between the same two memories: each waits for the one before it.
-    """
-
-    steps: int
-    slots: Counter[str]
-    moves: Counter[Move]
-    stages: int
-
-    def port_cycles(self, target: Target) -> Counter[str]:
-        """Count the cycles for which MVs hold each port."""
-        return port_cycles(self.moves, target)
-
-    def waiting_steps(self, target: Target) -> int:
-        """Count the PE lines, and the steps that lines wait for MVs."""
-        return self.steps + waiting_steps(self.moves, self.stages, target)
+#: Loops of lines and MVs are split into at most so many parts, whose stages alternate.
+_PARTS = 16
 
 
-def resources(nest: Nest) -> Resources:
-    """Count what the lines of a nest take. Of each loop only the first turn is made."""
-    steps, slots, moves = 0, Counter[str](), Counter[Move]()
-    stages, last = 0, None
-    for line, times in _counted(nest):
-        if isinstance(line, Move):
-            ends = (replace(end, offset=0, value=None) for end in (line.source, line.destination))
-            moves[Move(line.mnemonic, line.words, *ends)] += times
-            memories = line.source.memory, line.destination.memory
-            stages += times * (memories != last)
-            last = memories
-        else:
-            steps += times
-            slots.update({one.slot: times for one in line.instructions})
-    return Resources(steps, slots, moves, stages)
-
-
-def _counted(nest: Nest) -> Iterator[tuple[Line, int]]:
-    """Yield the lines of the first turns, and how often each occurs.
-
-    Turns with MVs come twice: as the first one, and as all others behind another.
-    """
+def stages(nest: Nest, target: Target) -> list[Stage]:
+    """Return what the lines and MVs of a nest take. Of each loop only the first turn is made."""
+    found: list[Stage] = []
+    step, ports = target.cycles, one_port(target)
     for node in nest:
-        if not isinstance(node, Repeat):
-            yield node, 1
+        if isinstance(node, Step):
+            if not found or found[-1].ends is not None:
+                found.append(Stage(None))
+            found[-1].least += step
+            _use(node, found[-1].uses, step, ports)
+        elif isinstance(node, Move):
+            cost, ends = move_cost(node, target), (node.source.memory, node.destination.memory)
+            _join(found, Stage(ends, 0, dict.fromkeys(cost.ports, cost.holds), 1))
         elif node.times:
-            turn = list(_counted(node.body(0)))
-            again = node.times > 1 and any(isinstance(line, Move) for line, _ in turn)
-            for times in (1, node.times - 1) if again else (node.times,):
-                yield from ((line, times * own) for line, own in turn)
+            turn = stages(node.body(0), target)
+            for one in (*turn, *_again(turn, node.times - 1)):
+                _join(found, one)
+    for one in found:
+        for slots, limit in target.shares if one.ends is None else ():
+            used = sum(one.uses.get(slot, 0) for slot in slots)
+            one.uses[f"{SHARED} {min(slots)}"] = used // limit
+    return found
+
+
+def _use(line: Step, uses: dict[str, int], step: int, ports: Collection[str]) -> None:
+    """Count the slots of a line, and the memories that it touches of those with one port."""
+    touched = set()
+    for one in line.instructions:
+        uses[one.slot] = uses.get(one.slot, 0) + step
+        for operand in (*one.sources, *one.destinations):
+            if isinstance(operand, PeOperand) and operand.memory in ports:
+                touched.add(f"{SHARED} {operand.memory}")
+    for name in touched:
+        uses[name] = uses.get(name, 0) + step
+
+
+def _join(found: list[Stage], stage: Stage) -> None:
+    """Add a stage behind others; MVs go on where those before them are of the same kind."""
+    if found and found[-1].ends == stage.ends:
+        found[-1] = found[-1].joined(stage)
+    else:
+        found.append(stage)
+
+
+def _again(turn: Sequence[Stage], more: int) -> Iterator[Stage]:
+    """Yield the stages of the other turns of a loop, of which the last MVs may go on."""
+    moves = [at for at, one in enumerate(turn) if one.ends is not None]
+    again = list(turn)
+    if moves and turn[moves[0]].ends == turn[moves[-1]].ends:
+        first = turn[moves[0]]
+        again[moves[0]] = replace(first, count=first.count - 1)
+    parts = min(_PARTS, more) if len(turn) > 1 else min(1, more)
+    for part in range(parts):
+        times = (part + 1) * more // parts - part * more // parts
+        yield from (one.repeated(times) for one in again)

@@ -6,12 +6,11 @@ latency later.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from ..machine import Target
 from ..machine_text import block_text, mv_text
@@ -115,30 +114,6 @@ def latency(target: Target) -> int:
 def latency_steps(target: Target) -> int:
     """Return the steps that lie between the start of an MV of few words and its end."""
     return latency(target) // target.cycles
-
-
-_Mv = TypeVar("_Mv", bound=Mv)
-
-
-def port_cycles(moves: Mapping[_Mv, int], target: Target) -> Counter[str]:
-    """Count the cycles for which MVs hold each port; ``moves`` has how often each occurs."""
-    found = Counter[str]()
-    for move, times in moves.items():
-        cost = move_cost(move, target)
-        found.update(dict.fromkeys(cost.ports, times * cost.holds))
-    return found
-
-
-def waiting_steps(moves: Mapping[_Mv, int], stages: int, target: Target) -> int:
-    """Count the steps that lines wait for MVs, which go in so many stages.
-
-    The MVs of a stage are between the same two memories. They go at once, if their ports allow it.
-    """
-    between: dict[tuple[str, str], dict[_Mv, int]] = {}
-    for move, times in moves.items():
-        between.setdefault((move.source.memory, move.destination.memory), {})[move] = times
-    cycles = sum(max(port_cycles(own, target).values()) for own in between.values())
-    return stages * latency_steps(target) + cycles // target.cycles
 
 
 @lru_cache(maxsize=1024)

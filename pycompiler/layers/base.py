@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..code.lines import Fragment
-from ..code.nest import Nest, expand, resources
+from ..code.nest import Nest, expand, stages
+from ..cost.sequence import Stage, waiting_steps
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
@@ -198,9 +199,18 @@ class Layer(ABC):
         """Return the code of the node. Its addresses are relative to those of the values."""
         return ()
 
+    def scattered(self, node: MNNode) -> bool:
+        """Whether merging places the node's lines one by one, with lines of others between them."""
+        return False
+
+    def stages(self, node: MNNode, graph: MNGraph, target: Target) -> list[Stage]:
+        """Return what the code takes, stage by stage."""
+        found = stages(self.code(node, graph, target), target)
+        return [one.packed() for one in found] if self.scattered(node) else found
+
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Return the steps of the node's code, with hazards and waits for MVs."""
-        steps = resources(self.code(node, graph, target)).waiting_steps(target)
+        steps = waiting_steps(stages(self.code(node, graph, target), target), target)
         return steps + self.hazards(node, graph, target)
 
     def hazards(self, node: MNNode, graph: MNGraph, target: Target) -> int:

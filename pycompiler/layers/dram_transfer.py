@@ -8,7 +8,8 @@ from functools import lru_cache, partial
 from itertools import groupby
 
 from ..code.lines import BlockOperand, Move, Operand, PeOperand, Step, single_step
-from ..code.nest import Nest, Repeat, Resources, resources
+from ..code.nest import Nest, Repeat, stages
+from ..cost.sequence import Stage, steps_of
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import Layout, Level
@@ -51,18 +52,21 @@ class _TransferLayer(SameAxes):
         first = int(str(dict(node.attributes).get(TURN, 0)))
         return _code(plan, source, result, first, down=self.down)
 
+    def scattered(self, node: MNNode) -> bool:
+        return True
+
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Return the steps without waits for MVs, which run ahead."""
-        return resources(self.code(node, graph, target)).steps
+        return steps_of(stages(self.code(node, graph, target), target), target)
 
 
 @lru_cache(maxsize=4096)
-def download(layout: Layout, target: Target) -> Resources:
+def download(layout: Layout, target: Target) -> list[Stage]:
     """Return what a download of a value in ``layout`` takes."""
     source, result = (
         MNValue("", TensorType("", ()), location=at) for at in (Location.DRAM, Location.LM0)
     )
-    return resources(_code(plan_transfer(layout, target), source, result, 0, down=True))
+    return stages(_code(plan_transfer(layout, target), source, result, 0, down=True), target)
 
 
 def _code(plan: TransferPlan, source: MNValue, result: MNValue, first: int, *, down: bool) -> Nest:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Special, Step, alu_step
-from ..code.nest import Nest, Repeat, resources
+from ..code.nest import Nest, Repeat, stages
+from ..cost.sequence import steps_of
 from ..machine import WORDS_PER_LONG, Target
 from .functions.modulo_schedule import plan_rows
 from .functions.program import Constant, Input, Program, Source
@@ -92,7 +93,7 @@ def _steps(found: Pipeline, operands: int, rows: int, target: Target) -> int:
         return PeOperand(_STAGING, tuple(range(target.cycles)))
 
     nest = pipeline_code(found, [anywhere] * operands, anywhere, rows, target)
-    return resources(nest).steps
+    return steps_of(stages(nest, target), target)
 
 
 def pipeline_code(

@@ -14,7 +14,16 @@ from ..version import __version__
 
 #: The parts of a report that belong to the program; the rest belongs to the compile.
 OF_A_PROGRAM = (
-    *("steps", "cycles", "bound", "cycle_shares", "dram_words", "words", "host_fallback"),
+    *(
+        "steps",
+        "cycles",
+        "estimated_cycles",
+        "bound",
+        "cycle_shares",
+        "dram_words",
+        "words",
+        "host_fallback",
+    ),
     *("layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
 )
 
@@ -37,6 +46,7 @@ class Report:
             "notes": [],
             "steps": 0,
             "cycles": 0,
+            "estimated_cycles": 0,
             "bound": {},
             "cycle_shares": {},
             "dram_words": {"read": 0, "written": 0},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..cost.moves import latency_steps
 from ..graph.graph import MNGraph
 from ..layers.base import layout_of
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -10,6 +9,7 @@ from ..layers.dram_transfer_plan import plan_transfer
 from ..layers.operators import LAYERS
 from ..machine import Target
 from .outcome import Outcome
+from .sequence import estimated_cycles
 from .settings import LM
 from .task import Task
 
@@ -17,8 +17,7 @@ from .task import Task
 def estimated(task: Task, target: Target) -> Outcome:
     """Return the estimated outcome of a task.
 
-    A layer counts the steps with those in which it waits for MVs, so cycles follow from them. The
-    words of DRAM are exact for downloads and uploads.
+    The words of DRAM are exact for downloads and uploads.
     """
     values = {value.name: value for value in task.values}
     graph = MNGraph("", target.name, nodes=(task.node,), values=values)
@@ -28,7 +27,6 @@ def estimated(task: Task, target: Target) -> Outcome:
         plan = plan_transfer(layout_of(values[task.node.inputs[0]]), target)
         words = plan.mv_words * target.groups
         read, written = (words, 0) if task.node.op == DOWNLOAD else (0, words)
-        steps += latency_steps(target) + plan.mv_cycles // target.cycles
     words_of = dict.fromkeys(LM, 0)
     for value in task.values:
         if value.location in LM:
@@ -40,7 +38,7 @@ def estimated(task: Task, target: Target) -> Outcome:
     return Outcome(
         task.key,
         steps=steps,
-        cycles=steps * target.cycles,
+        cycles=max(steps * target.cycles, estimated_cycles(graph, target)),
         lm0=words_of[LM[0]],
         lm1=words_of[LM[1]],
         read=read,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pycompiler.code.nest import Resources, resources
+from collections import Counter
+from collections.abc import Sequence
+
+from pycompiler.code.nest import stages
+from pycompiler.cost.sequence import SHARED, Stage, slots_of, steps_of, waiting_steps
 from pycompiler.graph import MNGraph, MNNode
 from pycompiler.graph.graph import Side
 from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -21,16 +25,32 @@ def check_counts(graph: MNGraph, target: Target) -> None:
     for node in graph.nodes:
         layer = LAYERS.get(node.op)
         if node.side is Side.DEVICE and layer is not None and node.op not in OWN_COUNTS:
-            taken = resources(layer.code(node, graph, target))
-            assert taken == resources(layer.emit(node, graph, target).lines), node
+            taken = stages(layer.code(node, graph, target), target)
+            lines = stages(layer.emit(node, graph, target).lines, target)
+            assert totals(taken, target) == totals(lines, target), node
+            cost, steps = layer.cost(node, graph, target), steps_of(taken, target)
             if node.op in PRODUCTS:  # lines of others fill gaps, but not beside sums over L1Bs
-                assert max(taken.slots.values()) <= layer.cost(node, graph, target) <= taken.steps
+                assert (
+                    max(slots_of(taken).values()) <= cost * target.cycles <= steps * target.cycles
+                )
                 continue
-            assert layer.cost(node, graph, target) == _steps(node, graph, taken, target), node
+            assert cost == _steps(node, graph, taken, target), node
 
 
-def _steps(node: MNNode, graph: MNGraph, taken: Resources, target: Target) -> int:
+def totals(taken: Sequence[Stage], target: Target) -> tuple[object, ...]:
+    """Return lines and waits, and the slots and ports of lines, and of MVs between two memories.
+
+    The turns of a loop may write other memories: the last products of a sum write LM.
+    """
+    uses: dict[object, Counter[str]] = {}
+    for one in taken:
+        own = {name: used for name, used in one.uses.items() if not name.startswith(SHARED)}
+        uses.setdefault(one.ends, Counter()).update(own)
+    return steps_of(taken, target), waiting_steps(taken, target), uses
+
+
+def _steps(node: MNNode, graph: MNGraph, taken: Sequence[Stage], target: Target) -> int:
     """Return the steps with hazards and waits for MVs; the MVs of transfers run ahead."""
     if node.op in (DOWNLOAD, UPLOAD):
-        return taken.steps
-    return taken.waiting_steps(target) + LAYERS[node.op].hazards(node, graph, target)
+        return steps_of(taken, target)
+    return waiting_steps(taken, target) + LAYERS[node.op].hazards(node, graph, target)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from math import prod
 
-from ...code.nest import Nest, resources
+from ...code.nest import Nest, stages
+from ...cost.sequence import slots_of, steps_of
 from ...graph.digits import agrees, machine_digits, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
@@ -208,12 +210,30 @@ def steps(node: MNNode, graph: MNGraph, target: Target) -> int:
 
     The sums over L1Bs come behind all products.
     """
+    plan = node.plan
+    if isinstance(plan, Streamed):
+        shape = streamed_code.counted(node, graph, plan, target)
+    else:
+        shape = resident.counted(node, graph, target)
+    known = _known(target)
+    if shape not in known:
+        known[shape] = _count(node, graph, target)
+    return known[shape]
+
+
+@lru_cache(maxsize=16)
+def _known(target: Target) -> dict[Hashable, int]:
+    """Return the steps that are known by shape: addresses do not matter."""
+    return {}
+
+
+def _count(node: MNNode, graph: MNGraph, target: Target) -> int:
     if isinstance(node.plan, Streamed):
         found, behind = streamed_code.code(node, graph, node.plan, target), 0
     else:
         found = resident.products(node, graph, target)
-        behind = resources(resident.sums(node, graph, target)).steps
-    return max(resources(found).slots.values()) + behind
+        behind = steps_of(stages(resident.sums(node, graph, target), target), target)
+    return max(slots_of(stages(found, target)).values()) // target.cycles + behind
 
 
 def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
@@ -273,8 +293,8 @@ def _bring(
         value, layout = graph.values[name], layouts[name]
         if name in hints and agrees(hints[name], layout, value.shape, value.dtype, target):
             continue
-        slots = download(layout, target).slots
-        cycles = target.cycles * (slots["l2bm"] + slots["l1bm"])
+        slots = slots_of(download(layout, target))
+        cycles = slots["l2bm"] + slots["l1bm"]
         total += cycles
         if name not in hints:
             total += max(0, plan_transfer(layout, target).mv_cycles - cycles)

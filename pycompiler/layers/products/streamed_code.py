@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...code.lines import (
@@ -253,3 +253,13 @@ class _Code:
 def code(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Nest:
     """Return the code."""
     return _Code(node, graph, plan, target).code()
+
+
+def counted(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Hashable:
+    """Return what decides the number of lines."""
+    name = bias_of(node)
+    return (
+        (shape_of(node, graph, plan, target), l1bs_of(plan.columns), precision_of(node, target)),
+        tuple(graph.values[name].dtype for name in node.inputs[:2]),
+        name is not None and graph.values[name].location == graph.values[node.outputs[0]].location,
+    )

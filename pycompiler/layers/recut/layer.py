@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...code.lines import Fragment
+from ...code.nest import Nest
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...graph.runs import RUNS
@@ -62,9 +62,9 @@ class Recut(UntiedAxes):
         """Count nothing: the layouts are always the same."""
         return 0
 
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code."""
-        return Fragment(tuple(recut_lines(node, graph, target)))
+        return recut_lines(node, graph, target)
 
 
 LAYERS = (Recut(),)

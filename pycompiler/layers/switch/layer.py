@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...code.lines import Fragment
+from ...code.nest import Nest
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
@@ -50,10 +50,14 @@ class LayoutSwitch(UntiedAxes, OtherLm):
         """Estimate the steps."""
         return pass_steps(_change(node, graph), level_of(node), target)
 
-    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+    def scattered(self, node: MNNode) -> bool:
+        """Lines of transfers are placed one by one."""
+        return True
+
+    def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code of the pass."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        return pass_code(source, result, level_of(node), target)
+        return pass_code(source, result, level_of(node), target).lines
 
 
 def _change(node: MNNode, graph: MNGraph) -> LayoutChange:

@@ -29,8 +29,8 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
+from ..products.addresses import axis_addresses
 from ..products.pipelined import pipelined, product_of
-from ..products.resident import axis_addresses
 from ..products.roles import Precision, precision_of, roles_of
 from ..products.tiles import Pair, vector_operand
 from ..scratch import Scratch, Words

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cost.moves import latency_steps
+from ...cost.sequence import steps_of
 from ...errors import NoSwitchError
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
@@ -98,7 +99,7 @@ class Costs:
         """Return the steps of a download's lines, the time of its MVs in steps, and its parts."""
         key = layout, value.dtype
         if key not in self.known.transfers:
-            lines = download(layout, self.target).steps
+            lines = steps_of(download(layout, self.target), self.target)
             plan = plan_transfer(layout, self.target)
             moves = latency_steps(self.target) + plan.mv_cycles // self.target.cycles
             self.known.transfers[key] = lines, moves, max(1, len(plan.chunks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from one_node import one_node
 from random_models import random_model
 
 from pycompiler.code.lines import BlockOperand, Line, Move, PeOperand, Special, Step, alu_step
-from pycompiler.code.nest import Nest, Repeat, expand, resources
-from pycompiler.cost.moves import move_cost
+from pycompiler.code.nest import Nest, Repeat, expand, stages
+from pycompiler.cost.moves import latency_steps, move_cost
+from pycompiler.cost.sequence import Stage, slots_of, steps_of, waiting_steps
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 
@@ -44,24 +46,43 @@ def drawn_nest(rng: random.Random, depth: int, at: int = 0) -> Nest:
 
 
 def counted(lines: list[Line], target: Target) -> tuple[Counter[str], Counter[str]]:
-    """Return the lines of each slot and the cycles of each port, line by line."""
+    """Return the cycles of each slot and of each port, line by line."""
     slots, ports = Counter[str](), Counter[str]()
     for line in lines:
         if isinstance(line, Step):
-            slots.update({one.slot for one in line.instructions})
+            slots.update({one.slot: target.cycles for one in line.instructions})
         else:
             cost = move_cost(line, target)
             ports.update(dict.fromkeys(cost.ports, cost.holds))
     return slots, ports
 
 
+def check_stages(found: list[Stage], lines: list[Line], target: Target) -> None:
+    ports = Counter[str]()
+    for one in found:
+        ports.update(one.uses if one.ends else {})
+    assert (slots_of(found), ports) == counted(lines, target)
+    assert steps_of(found, target) == sum(isinstance(line, Step) for line in lines)
+
+
+def waits(lines: list[Line], target: Target) -> int:
+    """Count the lines, and the waits for MVs of each run between the same memories."""
+    ends = [(x.source.memory, x.destination.memory) for x in lines if isinstance(x, Move)]
+    runs = sum(1 for _ in groupby(ends))
+    cycles = 0
+    for pair in set(ends):
+        own = [x for x in lines if isinstance(x, Move) and pair[0] == x.source.memory]
+        cycles += max(counted(own, target)[1].values())
+    steps = len(lines) - len(ends)
+    return steps + runs * latency_steps(target) + cycles // target.cycles
+
+
 def test_drawn_nests() -> None:
     def check(seed: int) -> None:
         lines = list(expand(drawn_nest(random.Random(seed), 3)))
-        found = resources(drawn_nest(random.Random(seed), 3))
-        assert found.steps == sum(isinstance(line, Step) for line in lines), seed
-        assert (found.slots, found.port_cycles(TARGET)) == counted(lines, TARGET), seed
-        assert found.moves.total() == len(lines) - found.steps, seed
+        found = stages(drawn_nest(random.Random(seed), 3), TARGET)
+        check_stages(found, lines, TARGET)
+        assert waiting_steps(found, TARGET) == waits(lines, TARGET), seed
 
     with_seeds(check, 200, 2000)
 
@@ -79,8 +100,9 @@ def test_a_million_turns_are_counted_without_making_them() -> None:
         made.append(turn)
         yield alu_step("zero", (), Special("nowrite"))
 
-    found = resources([Repeat(10**6, lambda turn: [Repeat(10**6, body)]), Repeat(0, body)])
-    assert (found.steps, found.slots, found.moves) == (10**12, {"alu": 10**12}, {})
+    found = stages([Repeat(10**6, lambda turn: [Repeat(10**6, body)]), Repeat(0, body)], TARGET)
+    assert steps_of(found, TARGET) == 10**12
+    assert slots_of(found) == {"alu": 10**12 * TARGET.cycles}
     assert made == [0]
 
 
@@ -105,9 +127,7 @@ def test_nodes_of_drawn_models(machine: str) -> None:
             layer = LAYERS[node.op]
             if node.op not in OWN_COUNTS:
                 lines = list(layer.emit(node, graph, target).lines)
-                found = resources(layer.code(node, graph, target))
-                assert (found.slots, found.port_cycles(target)) == counted(lines, target)
-                assert found.steps == sum(isinstance(line, Step) for line in lines)
+                check_stages(stages(layer.code(node, graph, target), target), lines, target)
         check_counts(graph, target)
 
     with_seeds(check, 3, 30)

@@ -12,10 +12,12 @@ import pytest
 from compiling import compiled, run, sampled, tried
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from nest_counts import totals
 from random_layouts import some_layout
 from typed_model import typed_model
 
-from pycompiler.code.nest import resources
+from pycompiler.code.nest import stages
+from pycompiler.cost.sequence import waiting_steps
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import (
     Layout,
@@ -326,9 +328,10 @@ def test_any_hint(machine: str, examples: int) -> None:
         table, index = some_table(made, *shape, name), made.integers(0, shape[0], places)
         index = index.astype(kind)
         assert np.array_equal(on_machine(node, graph, target, table, index), table[index])
-        taken = resources(layer.code(node, graph, target))
-        assert taken == resources(layer.emit(node, graph, target).lines)
-        assert layer.cost(node, graph, target) == taken.waiting_steps(target)
+        taken = stages(layer.code(node, graph, target), target)
+        lines = stages(layer.emit(node, graph, target).lines, target)
+        assert totals(taken, target) == totals(lines, target)
+        assert layer.cost(node, graph, target) == waiting_steps(taken, target)
 
     case()
 

@@ -11,10 +11,12 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nest_counts import totals
 from random_layouts import elements, some_layout
 
 from pycompiler.code.lines import Fragment
-from pycompiler.code.nest import expand, resources
+from pycompiler.code.nest import expand, stages
+from pycompiler.cost.sequence import waiting_steps
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.layers.switch.pass_moves import Moves
@@ -125,9 +127,9 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
         here = found >> bits * np.uint64(words - 1 - word) & np.uint64(most - 1)
         held = wanted[..., word] >= 0
         assert np.array_equal(here[held], values[origin[wanted[..., word][held]]]), y.layout
-    taken = resources(LAYER.code(node, graph, target))
-    assert taken == resources(made_code.lines)
-    assert LAYER.cost(node, graph, target) == taken.waiting_steps(target)
+    taken = stages(LAYER.code(node, graph, target), target)
+    assert totals(taken, target) == totals(stages(made_code.lines, target), target)
+    assert LAYER.cost(node, graph, target) == waiting_steps(taken, target)
 
 
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 60), ("mncore2", 12)])

@@ -250,5 +250,5 @@ def test_a_long_compile_keeps_its_report(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(search_passes, "emit_segments", look)
     written(tmp_path / "out")
     assert [report["status"] for report in seen] == ["running"]
-    assert [row["pass"] for row in seen[0]["passes"]][-1] == "dump"
+    assert [row["pass"] for row in seen[0]["passes"]][-1] == "estimate"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

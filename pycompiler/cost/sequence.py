@@ -1,0 +1,240 @@
+"""The time of tasks that follow each other: their lines share steps, and transfers run ahead.
+
+This is a list schedule of flows. A stage takes a part of the machine for its steps: of each issue
+slot, of the port of each memory, of the ports of MVs. It begins when what it needs is there, and
+goes on as fast as the parts that earlier tasks left free allow. Time is cut into bins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..machine import Target
+from .moves import latency, latency_steps
+
+#: What begins the names of units and memories that several slots share.
+SHARED = "shared"
+#: Cycles are equal up to this part of them.
+_CLOSE = 1e-9
+#: guess: the part of its time for which a task may work on what the task before it has made so far
+_BESIDE = 0.15
+
+
+class Words(NamedTuple):
+    """Words from ``begin`` to before ``end`` of a memory, or of a value in it."""
+
+    place: str
+    begin: int
+    end: int
+
+
+@dataclass
+class Stage:
+    """Lines, or MVs from one memory to another: ``ends``, or None for lines.
+
+    ``uses`` has the cycles for which they take each slot and port. They take ``least`` cycles or
+    more. ``count`` is the number of times that MVs wait for those before them.
+    """
+
+    ends: tuple[str, str] | None
+    least: int = 0
+    uses: dict[str, int] = field(default_factory=dict)
+    count: int = 0
+
+    def joined(self, other: Stage) -> Stage:
+        """Return this stage and one of the same kind that follows at once."""
+        uses, count = dict(self.uses), self.count + max(0, other.count - 1)
+        for name, used in other.uses.items():
+            uses[name] = uses.get(name, 0) + used
+        return Stage(self.ends, self.least + other.least, uses, count)
+
+    def repeated(self, times: int) -> Stage:
+        """Return the stage so many times, with others between."""
+        uses = {name: used * times for name, used in self.uses.items()}
+        return Stage(self.ends, self.least * times, uses, self.count * times)
+
+    def packed(self) -> Stage:
+        """Return the stage if its lines may share steps: the busiest slot or port decides."""
+        return replace(self, least=0)
+
+
+def steps_of(stages: Iterable[Stage], target: Target) -> int:
+    """Count the lines of stages."""
+    return sum(one.least for one in stages if one.ends is None) // target.cycles
+
+
+def slots_of(stages: Iterable[Stage]) -> Counter[str]:
+    """Return the cycles for which lines use each issue slot."""
+    found = Counter[str]()
+    for one in stages:
+        if one.ends is None:
+            found.update({n: used for n, used in one.uses.items() if not n.startswith(SHARED)})
+    return found
+
+
+def waiting_steps(stages: Iterable[Stage], target: Target) -> int:
+    """Count the lines of stages one after the other, and the steps in which they wait for MVs.
+
+    MVs between the same two memories go at once, if their ports allow it.
+    """
+    found, waits, last = list(stages), 0, None
+    between = dict[tuple[str, str], Counter[str]]()
+    for stage in found:
+        if stage.ends is not None:
+            # MVs between the memories of those before them go on.
+            waits += stage.count - (stage.ends == last and stage.count > 0)
+            between.setdefault(stage.ends, Counter()).update(stage.uses)
+            last = stage.ends
+    held = sum(max(own.values()) for own in between.values())
+    return steps_of(found, target) + waits * latency_steps(target) + held // target.cycles
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one node takes: its stages, and the words that it reads and writes."""
+
+    stages: Sequence[Stage]
+    reads: Sequence[Words]
+    writes: Sequence[Words]
+
+
+@dataclass
+class _Known:
+    """Words, and when they were written and last read, from the begin to the end."""
+
+    words: Words
+    written: tuple[float, float]
+    used: float
+
+
+class Flow:
+    """For how many cycles of each bin a slot or a port is in use."""
+
+    #: cycles of a bin
+    bin = 64
+
+    def __init__(self) -> None:
+        self.used: dict[str, NDArray[np.float64]] = {}
+        self._bins = 1 << 10
+
+    def place(self, stage: Stage, earliest: float) -> tuple[float, float]:
+        """Return begin and end of a stage that may begin at cycle ``earliest``."""
+        left = max([stage.least, *stage.uses.values()])
+        if not left:
+            return earliest, earliest
+        rates = {name: used / left for name, used in stage.uses.items() if used}
+        first, begin = int(earliest // self.bin), earliest
+        started, count = False, int(left / self.bin) + 2
+        while True:
+            room = self._room(rates, first, count)
+            room[0] = min(room[0], max(0.0, (first + 1) * self.bin - earliest))
+            done = np.cumsum(room)
+            last = int(np.searchsorted(done, left * (1 - _CLOSE)))
+            if last < count:
+                room[last] -= done[last] - left
+                room[last + 1 :] = 0
+            for name, rate in rates.items():
+                self.used[name][first : first + count] += room * rate
+            if not started and room.any():
+                started = True
+                begin = max(earliest, float(first + np.argmax(room > 0)) * self.bin)
+            if last < count:
+                at = (first + last) * self.bin
+                return begin, max(at, earliest) + room[last]
+            left -= done[-1]
+            first, count = first + count, 2 * count
+
+    def _room(self, rates: Mapping[str, float], first: int, count: int) -> NDArray[np.float64]:
+        """Return for how many cycles of each bin a stage of these rates may go on."""
+        while first + count > self._bins:
+            self._bins *= 2
+        room = np.full(count, float(self.bin))
+        for name, rate in rates.items():
+            used = self.used.get(name, np.zeros(0))
+            if len(used) < self._bins:
+                more = np.zeros(self._bins - len(used))
+                used = self.used[name] = np.concatenate([used, more])
+            np.minimum(room, (self.bin - used[first : first + count]) / rate, out=room)
+        np.maximum(room, 0, out=room)
+        return room
+
+
+def cycles(tasks: Iterable[Task], target: Target) -> int:
+    """Estimate the cycles of tasks in this order."""
+    return round(Timeline(target).run(tasks))
+
+
+class Timeline:
+    """When tasks begin and end, in cycles."""
+
+    def __init__(self, target: Target):
+        self._latency = latency(target)
+        self._flow = Flow()
+        self._known: dict[str, list[_Known]] = {}
+
+    def run(self, tasks: Iterable[Task]) -> float:
+        """Return when all tasks have ended."""
+        return max((self._add(task) for task in tasks), default=0.0)
+
+    def _add(self, task: Task) -> float:
+        there, beside = 0.0, 0.0
+        for words in task.reads:
+            for one in self._touching(words):
+                begin, end = one.written
+                there, beside = max(there, end - _BESIDE * (end - begin)), max(beside, end)
+        free = 0.0
+        for words in task.writes:
+            for one in self._touching(words):
+                free = max(free, one.used)
+        begin, end = self._stages(task, there, free)
+        end = max(end, beside)
+        for words in task.reads:
+            for one in self._touching(words):
+                one.used = max(one.used, end)
+        for words in task.writes:
+            inside = self._known.setdefault(words.place, [])
+            inside[:] = [
+                one
+                for one in inside
+                if not (words.begin <= one.words.begin and one.words.end <= words.end)
+            ]
+            inside.append(_Known(words, (begin, end), end))
+        return end
+
+    def _touching(self, words: Words) -> Sequence[_Known]:
+        inside = self._known.get(words.place, ())
+        return [
+            one for one in inside if one.words.begin < words.end and words.begin < one.words.end
+        ]
+
+    def _stages(self, task: Task, there: float, free: float) -> tuple[float, float]:
+        """Return when the first lines of a task begin, and when its last stage ends."""
+        lines = moves = end = there
+        begin: float | None = None
+        slots, goals = set[str](), set[str]()
+        for stage in task.stages:
+            if stage.ends is None:
+                first, lines = self._flow.place(stage, max(lines, moves, free))
+                slots |= stage.uses.keys()
+                end = max(end, lines)
+            else:
+                source, goal = stage.ends
+                # MVs wait for what brings their words: other MVs, or lines in the slot of a memory.
+                # Those that begin a task bring none before the lines behind have a place for them.
+                ahead = self._latency + max(stage.uses.values())
+                earliest = max(there, lines - ahead, free - ahead)
+                if source in goals or source in slots:
+                    earliest = moves if source in goals else lines
+                first, left = self._flow.place(stage, earliest)
+                moves = left + self._latency
+                goals.add(goal)
+                end = max(end, moves)
+            if begin is None and (stage.ends is None or task.stages[-1] is stage):
+                begin = first
+        return (there if begin is None else begin), end
