@@ -16,7 +16,7 @@ from torch import nn
 from pycompiler.build import build
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import load_target
-from pycompiler.pfvm.session import HostSession, evaluator
+from pycompiler.pfvm.session import HostSession, _PlainSession, evaluator
 from pycompiler.runtime.device import Board, find_device
 
 Tensors = dict[str, torch.Tensor]
@@ -127,7 +127,8 @@ def test_the_evaluators_loop_joins_along_a_new_axis(shape: tuple[int, ...], trip
     x = np.random.default_rng(trips).standard_normal(shape).astype(np.float32)
     wanted = session.run({"x": x})
     assert session.runtime == "onnxruntime"
-    session._reference = evaluator(onnx.load_from_string(model))
+    assert isinstance(session._session, _PlainSession)
+    session._session.reference = evaluator(onnx.load_from_string(model))
     for key, found in session.run({"x": x}).items():
         assert np.array_equal(found, wanted[key])
     assert session.runtime == "onnx.reference"
