@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import some_layout
 
-from pycompiler.code.nest import expand, resources
+from pycompiler.code.nest import expand, stages
 from pycompiler.graph import Level, Location, MNDtype, MNValue, TensorType
 from pycompiler.graph.digits import Part, parts
 from pycompiler.layers.padding import _padded, fill_padding, no_bits
@@ -63,4 +63,4 @@ def test_padding_is_that_of_the_reference(seed: int, machine: str) -> None:
     axes = rng.sample(range(len(shape)), rng.randrange(1, len(shape) + 1))
     for bits in (0, 0x3F800000, 0x3F8000003F800000):
         lines = list(expand(fill_padding(value, axes, bits, target)))
-        assert resources(fill_padding(value, axes, bits, target)) == resources(lines)
+        assert stages(fill_padding(value, axes, bits, target), target) == stages(lines, target)

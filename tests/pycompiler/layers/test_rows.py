@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pycompiler.code.lines import Fragment, Line, PeOperand
-from pycompiler.code.nest import Nest, expand, resources
+from pycompiler.code.nest import Nest, expand, stages
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.functions.modulo_schedule import plan_rows
 from pycompiler.layers.functions.program import (
@@ -91,7 +91,7 @@ def lines_of(found: Pipeline, values: Sequence[Sequence[PeOperand]], target: Tar
         return pipeline_code(found, operands, result, len(values[-1]), target)
 
     lines = list(expand(nest()))
-    assert resources(nest()) == resources(lines)
+    assert stages(nest(), target) == stages(lines, target)
     return lines
 
 

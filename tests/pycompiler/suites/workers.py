@@ -1,4 +1,7 @@
-"""Runs tests in processes that stay, with limits of time and memory for each test."""
+"""Runs tests in processes that stay, with limits of time and memory for each test.
+
+The processes are new ones: in a fork, what threads of the caller held stays locked for ever.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,18 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
 
+from quick_export import keep_tables_of_exports
+
 from .outcome import INTERNAL, TIME, Outcome
 
 #: Seconds of the processor for a test, and of the clock on a host with other work.
 _SECONDS, _CLOCK = 90.0, 600.0
 _GIGABYTES = 3.0
-_CONTEXT = multiprocessing.get_context("fork")
+_CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Case(Protocol):
-    """A test of a suite."""
+    """A test of a suite. It can be pickled."""
 
     @property
     def name(self) -> str: ...
@@ -41,20 +46,19 @@ def _late(signum: int, frame: Any) -> None:
     raise _Late(f"it took longer than {_SECONDS:g} s")
 
 
-def _work(cases: Sequence[Case], judge: Judge, ends: Connection) -> None:
-    """Judge the tests whose numbers come in; send their outcomes."""
+def _work(judge: Judge, ends: Connection) -> None:
+    """Judge the tests that come in, with their numbers; send their outcomes."""
+    keep_tables_of_exports()
     signal.signal(signal.SIGPROF, _late)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    while True:
-        number = ends.recv()
-        if number is None:
-            return
+    ends.send(None)
+    while (given := ends.recv()) is not None:
+        number, case = given
         start = time.perf_counter()
         signal.setitimer(signal.ITIMER_PROF, _SECONDS)
         try:
-            found = judge(cases[number])
+            found = judge(case)
         except _Late as problem:
-            case = cases[number]
             found = Outcome(case.name, case.operator, TIME, "", str(problem))
         signal.setitimer(signal.ITIMER_PROF, 0)
         seconds = round(time.perf_counter() - start, 3)
@@ -63,12 +67,12 @@ def _work(cases: Sequence[Case], judge: Judge, ends: Connection) -> None:
 
 
 class _Worker:
-    def __init__(self, cases: Sequence[Case], judge: Judge):
+    def __init__(self, judge: Judge):
         self._ends, theirs = _CONTEXT.Pipe()
-        facts = cases, judge, theirs
-        self._process = _CONTEXT.Process(target=_work, args=facts, daemon=True)
+        self._process = _CONTEXT.Process(target=_work, args=(judge, theirs), daemon=True)
         self._process.start()
         theirs.close()
+        self._ends.recv()  # it has loaded its modules
         self.number: int | None = None
         self._began = 0.0
 
@@ -76,9 +80,9 @@ class _Worker:
     def ends(self) -> Connection:
         return self._ends
 
-    def give(self, number: int) -> None:
+    def give(self, number: int, case: Case) -> None:
         self.number, self._began = number, time.monotonic()
-        self._ends.send(number)
+        self._ends.send((number, case))
 
     def trouble(self) -> str:
         """Return why the process must be ended; empty while all is well."""
@@ -111,6 +115,10 @@ def run_all(
     waiting = deque(range(len(cases)))
     workers: list[_Worker] = []
 
+    def give(worker: _Worker) -> None:
+        number = waiting.popleft()
+        worker.give(number, cases[number])
+
     def done(number: int, outcome: Outcome) -> None:
         found[number] = outcome
         finished(outcome)
@@ -118,8 +126,8 @@ def run_all(
     try:
         while waiting or workers:
             while waiting and len(workers) < jobs:
-                workers.append(_Worker(cases, judge))
-                workers[-1].give(waiting.popleft())
+                workers.append(_Worker(judge))
+                give(workers[-1])
             wait([worker.ends for worker in workers], timeout=0.2)
             for worker in list(workers):
                 assert worker.number is not None
@@ -130,7 +138,7 @@ def run_all(
                         pass
                     else:
                         if waiting:
-                            worker.give(waiting.popleft())
+                            give(worker)
                         else:
                             worker.close()
                             workers.remove(worker)

@@ -32,6 +32,14 @@ class OperatorTest:
     inputs: dict[str, torch.Tensor]
     call: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.operator, self.name)
+
+
+def _again(operator: str, name: str) -> OperatorTest:
+    """Return a sample in another process: torch's samples hold functions without a name."""
+    return next(one for one in operator_tests([operator]) if one.name == name)
+
 
 @cache
 def _database() -> tuple[tuple[str, Any], ...]:

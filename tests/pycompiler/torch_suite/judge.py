@@ -31,8 +31,7 @@ _RELATIVE, _ABSOLUTE = 1e-5, 1e-5
 
 def judge(test: OperatorTest, device: str) -> Outcome:
     """Compile a sample for a device, run it, compare the results with torch's."""
-    # The threads of the process that this one is a copy of are not here.
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # others run beside this one
     return judged(test.name, test.operator, lambda folder: _run(test, device, folder))
 
 
