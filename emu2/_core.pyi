@@ -35,6 +35,7 @@ __all__ = [
     "count_move_steps",
     "count_pass_steps",
     "distance",
+    "fit_offsets",
     "guess_switches",
     "level",
     "levels",
@@ -110,6 +111,12 @@ def search_offsets(
     orders: Sequence[Sequence[int]],
     seconds: float,
 ) -> list[int] | None: ...
+def fit_offsets(
+    buffers: Sequence[tuple[int, int, int, int]],
+    fixed: Sequence[int | None],
+    order: Sequence[int],
+    narrowest: bool,
+) -> list[int]: ...
 def spread_offsets(
     buffers: Sequence[tuple[int, int, int, int]],
     offsets: Sequence[int],

@@ -7,7 +7,7 @@ search follows. In the end, values in LM move apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import error
@@ -19,10 +19,10 @@ from ..layers.split_concat import CONCAT, SPLIT, slices_of
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_addresses
 from .address_search import Buffer, OutOfTimeError, place
-from .best_fit import Block, pack, pack_by_size
+from .best_fit import Block, Chains
 from .given_addresses import with_given
 from .in_place import written_in_place
-from .spread_addresses import chains_of, spread
+from .spread_addresses import spread
 
 _SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if LM has enough words:
@@ -80,18 +80,20 @@ def plan_addresses(
     step = target.cycles
     for location, wanted in blocks.items():
         capacity = target.words(location.memory)
-        addresses, words = _packed(wanted, graph, capacity, location is not Location.DRAM)
+        chains = Chains(wanted)
+        found, words = _packed(chains, graph, capacity, location is not Location.DRAM)
         # The search cannot work with given addresses.
-        free = all(block.at is None for block in wanted)
+        free = all(at is None for at in chains.given)
         if words > capacity and location is not Location.DRAM and free:
-            found = _searched(wanted, capacity, target)
-            if found is not None:
-                addresses, words = found, capacity
+            searched = _searched(chains, capacity, target)
+            if searched is not None:
+                found, words = searched, capacity
         if words > capacity:
-            raise _too_much(graph, location, wanted, addresses, capacity, words)
+            raise _too_much(graph, location, chains, found, capacity, words)
         if location is not Location.DRAM:
             # Values fill whole vectors, and given addresses are those of vectors too.
-            addresses = spread(wanted, addresses, capacity, step)
+            found = spread(chains, found, capacity, step)
+        addresses = chains.of_blocks(found)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     for whole, parts in slices.items():
         words = plan_transfer(layout_of(graph.values[whole]), target).dram_words
@@ -101,73 +103,63 @@ def plan_addresses(
     return take_turns(graph.with_values(values, stage=Stage.ADDRESSED), target)
 
 
-def _packed(
-    blocks: list[Block], graph: MNGraph, capacity: int, local: bool
-) -> tuple[dict[str, int], int]:
-    """Pack the blocks, and keep the words of downloads free before them, where there is room.
+def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple[list[int], int]:
+    """Pack the chains, and keep the words of downloads free before them, where there is room.
 
     First all downloads get the same number of nodes. Then they get more, the larger ones first: a
     few nodes for each of them come before many nodes for one.
     """
+    loads = [n for n, chain in enumerate(chains.all) if _is_downloaded(chain[0], graph)]
+
+    def ahead(number: int, nodes: int) -> int:
+        return max(0, chains.starts[number] - nodes)
+
     for nodes in AHEAD:
-        early = [_ahead(block, graph, nodes) for block in blocks]
-        addresses, words = pack(early)
-        if words <= capacity:
+        starts = list(chains.starts)
+        for number in loads:
+            starts[number] = ahead(number, nodes)
+        found, words = chains.packed(starts)
+        if words <= capacity or not loads:
             break
     if not local or words > capacity:
-        return addresses, words
+        return found, words
     larger = sorted(
-        (n for n, block in enumerate(blocks) if early[n] != _ahead(block, graph, AHEAD[0])),
-        key=lambda number: -blocks[number].words,
+        (n for n in loads if starts[n] != ahead(n, AHEAD[0])), key=lambda n: -chains.all[n][0].words
     )[:MOST_EARLIER]
-    way, free = pack, all(block.at is None for block in blocks)
-    for more in (ahead for ahead in reversed(AHEAD) if ahead > nodes):
+    by_size, free = False, all(at is None for at in chains.given)
+    for more in (one for one in reversed(AHEAD) if one > nodes):
         for number in list(larger):
-            block = _ahead(blocks[number], graph, more)
-            wanted = [*early[:number], block, *early[number + 1 :]]
-            found, needed = way(wanted)
-            if needed > capacity and free and LARGE * block.words > capacity:
-                found, needed = pack_by_size(wanted)
-                way = pack_by_size if needed <= capacity else way
+            before, starts[number] = starts[number], ahead(number, more)
+            tried, needed = chains.packed(starts, by_size)
+            if needed > capacity and free and LARGE * chains.words[number] > capacity:
+                tried, needed = chains.packed(starts, by_size=True)
+                by_size |= needed <= capacity
             if needed <= capacity:
-                early[number], addresses, words = block, found, needed
+                found, words = tried, needed
             else:
+                starts[number] = before
                 larger.remove(number)
-    return addresses, words
+    return found, words
 
 
-def _ahead(block: Block, graph: MNGraph, nodes: int) -> Block:
-    """Return the block of a downloaded value with a life that begins ``nodes`` nodes earlier."""
+def _is_downloaded(block: Block, graph: MNGraph) -> bool:
     node = graph.nodes[block.start] if block.start < len(graph.nodes) else None
-    if node is None or node.op != DOWNLOAD or node.outputs[0] != block.name:
-        return block
-    return replace(block, start=max(0, block.start - nodes))
+    return node is not None and node.op == DOWNLOAD and node.outputs[0] == block.name
 
 
-def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, int] | None:
-    """Search for addresses after best fit has failed; None if the search finds none.
-
-    Blocks that take over each other's words are one buffer.
-    """
-    chains = {chain[0].name: chain for chain in chains_of(blocks)}
-    first = {block.name: name for name, chain in chains.items() for block in chain}
+def _searched(chains: Chains, capacity: int, target: Target) -> list[int] | None:
+    """Search for addresses after best fit has failed; None if the search finds none."""
     step = target.cycles
+    rows = zip(chains.starts, chains.ends, chains.words, strict=True)
     buffers = [
-        Buffer(
-            name,
-            min(block.start for block in chain),
-            1 + max(block.stop for block in chain),
-            max(block.words for block in chain) // step,
-        )
-        for name, chain in chains.items()
+        Buffer(str(number), start, end, words // step)
+        for number, (start, end, words) in enumerate(rows)
     ]
     try:
         found = place(buffers, [capacity // step], _SECONDS)
     except OutOfTimeError:
         return None
-    if found is None:
-        return None
-    return {block.name: found[first[block.name]].offset * step for block in blocks}
+    return None if found is None else [found[one.name].offset * step for one in buffers]
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:
@@ -182,14 +174,15 @@ def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:
 def _too_much(
     graph: MNGraph,
     location: Location,
-    blocks: list[Block],
-    addresses: dict[str, int],
+    chains: Chains,
+    addresses: Sequence[int],
     capacity: int,
     words: int,
 ) -> Exception:
     if location is Location.DRAM:
         return error("P0302", words=words, memory=location.memory, capacity=capacity)
-    worst = max(blocks, key=lambda b: addresses[b.name] + b.words)
+    highest = max(range(len(addresses)), key=lambda n: addresses[n] + chains.words[n])
+    worst = max(chains.all[highest], key=lambda block: block.words)
     node = graph.nodes[min(worst.start, len(graph.nodes) - 1)]
     where = f"{node.op} `{node.name}`"
     return error(

@@ -17,7 +17,6 @@ from emu2 import _core
 
 IntArray = NDArray[np.int64]
 
-_FAR = np.iinfo(np.int64).max // 4
 #: The search recurses once per buffer, so larger problems are left to best fit.
 _MOST_SEARCHED = 1000
 
@@ -80,33 +79,31 @@ def place_in_one(
     buffers = [buffer for buffer in buffers if buffer.size]
     if not buffers:
         return empty
-    problem = _Problem(buffers, capacity)
+    problem = _Problem(buffers)
     if problem.load.max() > capacity:
         return None
     for order in ORDERS.values():
-        offsets = problem.best_fit(order(problem))
-        if int((offsets + problem.size).max()) <= capacity:
+        offsets, peak = problem.best_fit(order(problem))
+        if peak <= capacity:
             return problem.named(offsets) | empty
     if len(buffers) > _MOST_SEARCHED:
         raise OutOfTimeError
-    rows = [(b.start, b.end, b.size, b.align) for b in buffers]
     orders = [order(problem).tolist() for order in ORDERS.values()]
     try:
-        solved = _core.search_offsets(rows, capacity, orders, seconds)
+        solved = _core.search_offsets(problem.rows, capacity, orders, seconds)
     except TimeoutError as late:
         raise OutOfTimeError from late
-    return None if solved is None else problem.named(np.array(solved)) | empty
+    return None if solved is None else problem.named(solved) | empty
 
 
 def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     """Place buffers in an unlimited memory; return the offsets of the best order and the peak."""
     if not buffers:
         return {}, 0
-    problem = _Problem(buffers, _FAR)
-    tried = [problem.best_fit(order(problem)) for order in ORDERS.values()]
-    peaks = [int((offsets + problem.size).max()) for offsets in tried]
-    best = int(np.argmin(peaks))
-    return problem.named(tried[best]), peaks[best]
+    problem = _Problem(buffers)
+    tried = (problem.best_fit(order(problem)) for order in ORDERS.values())
+    offsets, peak = min(tried, key=lambda one: one[1])
+    return problem.named(offsets), peak
 
 
 def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
@@ -134,43 +131,32 @@ def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
 class _Problem:
     """Buffers as arrays, with time cut into sections in which the same buffers live."""
 
-    def __init__(self, buffers: Sequence[Buffer], capacity: int):
-        self.buffers, self.capacity = buffers, capacity
+    def __init__(self, buffers: Sequence[Buffer]):
+        self.buffers = buffers
+        self.rows = [(b.start, b.end, b.size, b.align) for b in buffers]
         start = np.array([b.start for b in buffers], dtype=np.int64)
         end = np.array([b.end for b in buffers], dtype=np.int64)
         if (start >= end).any():
             raise ValueError("a buffer must live for some time")
         self.size = np.array([b.size for b in buffers], dtype=np.int64)
-        self.align = np.array([b.align for b in buffers], dtype=np.int64)
         times = np.unique(np.concatenate([start, end]))
-        self.low, self.high = np.searchsorted(times, start), np.searchsorted(times, end)
+        low, high = np.searchsorted(times, start), np.searchsorted(times, end)
         self.duration = end - start
-        sections = np.arange(len(times) - 1)
-        self.cover = (self.low[:, None] <= sections) & (sections < self.high[:, None])
-        self.load: IntArray = (self.cover * self.size[:, None]).sum(axis=0)
-        self.crowd: IntArray = np.where(self.cover, self.load, 0).max(axis=1)
-        self.meet = (self.low[:, None] < self.high) & (self.low < self.high[:, None])
-        np.fill_diagonal(self.meet, False)
+        change = np.zeros(len(times), dtype=np.int64)
+        np.add.at(change, low, self.size)
+        np.subtract.at(change, high, self.size)
+        self.load: IntArray = np.cumsum(change)
+        lives = np.stack([low, high], axis=1).ravel()
+        self.crowd: IntArray = np.maximum.reduceat(self.load, lives)[::2]
 
-    def named(self, offsets: IntArray) -> dict[str, int]:
-        return {b.name: int(at) for b, at in zip(self.buffers, offsets, strict=True)}
+    def named(self, offsets: Sequence[int]) -> dict[str, int]:
+        return {b.name: at for b, at in zip(self.buffers, offsets, strict=True)}
 
-    def best_fit(self, order: IntArray) -> IntArray:
-        """Return the offsets if each buffer in ``order`` takes the tightest gap that it fits."""
-        offsets = np.full(len(self.buffers), -1, dtype=np.int64)
-        for index in order:
-            near = np.flatnonzero(self.meet[index] & (offsets >= 0))
-            near = near[np.argsort(offsets[near], kind="stable")]
-            best, waste, floor = None, _FAR, 0
-            size, align = int(self.size[index]), int(self.align[index])
-            for other in near:
-                at = -(-floor // align) * align
-                room = int(offsets[other]) - at
-                if size <= room < waste:
-                    best, waste = at, room
-                floor = max(floor, int(offsets[other] + self.size[other]))
-            offsets[index] = -(-floor // align) * align if best is None else best
-        return offsets
+    def best_fit(self, order: IntArray) -> tuple[list[int], int]:
+        """Return offsets and peak if each buffer in ``order`` takes the narrowest fitting gap."""
+        none = [None] * len(self.rows)
+        offsets = _core.fit_offsets(self.rows, none, order.tolist(), True)
+        return offsets, max(at + row[2] for at, row in zip(offsets, self.rows, strict=True))
 
 
 #: Orders of the buffers for best fit and for the search. A name lists the criteria, largest first.

@@ -1,10 +1,14 @@
-"""Place blocks by start time or by size, each at the lowest address free for its whole lifetime."""
+"""Blocks of a memory by start time or by size, each at the lowest address free for its whole life.
+
+The crate ``packing`` places them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from emu2 import _core
 
 
 @dataclass(frozen=True)
@@ -29,75 +33,47 @@ class Block:
         return self.start <= other.stop and other.start <= self.stop
 
 
-def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
-    """Return addresses for ``blocks``, and the number of words up to the highest end.
+class Chains:
+    """Blocks in chains that share an address: each takes over the words of the one before it.
 
-    A block may be larger than the one whose address it takes. So all blocks that share an address
-    reserve the words of the largest.
+    A block may be larger than the one whose address it takes, so a chain takes the words of its
+    largest for the lives of all. ``starts`` has the first moment of each chain.
     """
-    room = _rooms(blocks)
-    alive: list[tuple[Block, int]] = []
-    given = [block for block in blocks if block.at is not None]
-    where: dict[str, int] = {}
-    needed = 0
-    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
-        # Blocks come in order of birth, so a block that is dead by now meets none of the rest.
-        alive = [(other, at) for other, at in alive if other.stop >= block.start]
-        address = 0
-        if block.on is not None:
-            address = where[block.on]
-        elif block.at is not None:
-            address = block.at
-        else:
-            later = [(other, other.at or 0) for other in given if other.meets(block)]
-            taken = {(at, at + room[other.name]) for other, at in (*alive, *later)}
-            for low, high in sorted(taken):
-                if address + room[block.name] <= low:
-                    break
-                address = max(address, high)
-        alive.append((block, address))
-        where[block.name] = address
-        needed = max(needed, address + room[block.name])
-    return where, needed
 
+    def __init__(self, blocks: Sequence[Block]):
+        chains: dict[str, list[Block]] = {block.name: [block] for block in blocks if not block.on}
+        first = {name: name for name in chains}
+        # A block begins after the one that it takes over.
+        for block in sorted((b for b in blocks if b.on), key=lambda b: b.start):
+            first[block.name] = first[block.on or ""]
+            chains[first[block.name]].append(block)
+        self.all = list(chains.values())
+        self.starts = [min(block.start for block in chain) for chain in self.all]
+        self.ends = [1 + max(block.stop for block in chain) for chain in self.all]
+        self.words = [max(block.words for block in chain) for chain in self.all]
+        self.given = [next((b.at for b in chain if b.at is not None), None) for chain in self.all]
 
-def pack_by_size(blocks: list[Block]) -> tuple[dict[str, int], int]:
-    """Return what :func:`pack` does, but place large blocks first.
+    def packed(self, starts: Sequence[int], by_size: bool = False) -> tuple[list[int], int]:
+        """Return the addresses of the chains, and the number of words up to the highest end.
 
-    So small blocks that live for a short time cut no large room in two. No block may have a given
-    address.
-    """
-    room, chains, first = _rooms(blocks), dict[str, list[Block]](), dict[str, str]()
-    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
-        root = first[block.name] = block.name if block.on is None else first[block.on]
-        chains.setdefault(root, []).append(block)
-    lives = {
-        root: (min(block.start for block in chain), max(block.stop for block in chain))
-        for root, chain in chains.items()
-    }
-    starts, stops, lows, highs = np.zeros((4, len(chains)), dtype=np.int64)
-    where: dict[str, int] = {}
-    order = sorted(chains, key=lambda root: (-room[root], lives[root]))
-    for count, root in enumerate(order):
-        start, stop = lives[root]
-        meets = (starts[:count] <= stop) & (stops[:count] >= start)
-        taken = zip(lows[:count][meets].tolist(), highs[:count][meets].tolist(), strict=True)
-        address = 0
-        for low, high in sorted(taken):
-            if address + room[root] <= low:
-                break
-            address = max(address, high)
-        starts[count], stops[count] = start, stop
-        lows[count], highs[count] = address, address + room[root]
-        where |= dict.fromkeys((block.name for block in chains[root]), address)
-    return where, int(highs.max(initial=0))
+        ``starts`` are first moments in the place of the own ones. By size, large chains are placed
+        first; so small ones that live for a short time cut no large room in two.
+        """
+        rows = [
+            (start, end, words, 1)
+            for start, end, words in zip(starts, self.ends, self.words, strict=True)
+        ]
 
+        def key(number: int) -> tuple[int, ...]:
+            start, end, words, _ = rows[number]
+            own = -self.all[number][0].words
+            return (-words, start, end, own) if by_size else (start, own)
 
-def _rooms(blocks: list[Block]) -> dict[str, int]:
-    """Return for each block the words of the largest one at its address."""
-    first: dict[str, str] = {}
-    largest: dict[str, int] = {}
-    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
-        root = first[block.name] = block.name if block.on is None else first[block.on]
-        largest[root] = max(largest.get(root, 0), block.words)
-    return {name: largest[root] for name, root in first.items()}
+        order = sorted(range(len(rows)), key=key)
+        found = _core.fit_offsets(rows, self.given, order, False)
+        return found, max((at + row[2] for at, row in zip(found, rows, strict=True)), default=0)
+
+    def of_blocks(self, addresses: Sequence[int]) -> dict[str, int]:
+        """Return the addresses of all blocks, from those of the chains."""
+        pairs = zip(self.all, addresses, strict=True)
+        return {block.name: address for chain, address in pairs for block in chain}

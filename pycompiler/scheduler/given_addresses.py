@@ -9,7 +9,7 @@ from itertools import combinations
 from ..errors import PycompilerError, error
 from ..graph.graph import Location
 from ..machine import WORDS_PER_LONG, Target
-from .best_fit import Block
+from .best_fit import Block, Chains
 
 Given = Mapping[tuple[str, Location], int]
 Blocks = Mapping[Location, Sequence[Block]]
@@ -23,16 +23,16 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
     left = dict(given)
     out: dict[Location, list[Block]] = {}
     for location, own in blocks.items():
-        root = _roots(own)
         at: dict[str, int] = {}
-        for block in own:
-            key = block.value or block.name, location
-            if key not in given:
-                continue
-            left.pop(key, None)
-            address = _long_words(key, given[key], block, target)
-            if at.setdefault(root[block.name], address) != address:
-                raise _refused(block.name, "a node overwrites one value by the other in place")
+        for chain in Chains(own).all:
+            for block in chain:
+                key = block.value or block.name, location
+                if key not in given:
+                    continue
+                left.pop(key, None)
+                address = _long_words(key, given[key], block, target)
+                if at.setdefault(chain[0].name, address) != address:
+                    raise _refused(block.name, "a node overwrites one value by the other in place")
         out[location] = [
             replace(block, at=at.get(block.name)) if block.on is None else block for block in own
         ]
@@ -40,14 +40,6 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
     for name, location in left:
         raise _refused(name, f"no node has it in {location.value}")
     return out
-
-
-def _roots(blocks: Sequence[Block]) -> dict[str, str]:
-    """Return, for each block, the block at the beginning of its chain of ``on``."""
-    root: dict[str, str] = {}
-    for block in sorted(blocks, key=lambda b: b.start):
-        root[block.name] = block.name if block.on is None else root[block.on]
-    return root
 
 
 def _long_words(key: tuple[str, Location], number: int, block: Block, target: Target) -> int:

@@ -7,49 +7,31 @@ words that nothing else uses for as long as possible before and behind their lif
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from emu2 import _core
 
-from ..graph.disjoint_sets import DisjointSets
-from .best_fit import Block
+from .best_fit import Chains
 
 #: Distances of more nodes than this are all alike. With few nodes the last ones that conflict stay
 #: near; with many, all move far away from values that no order brings near.
 WINDOW = 256
 
 
-def chains_of(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Return the blocks in groups that share an address, because they take over each other's."""
-    sharing = DisjointSets[str]()
-    for block in blocks:
-        if block.on is not None:
-            sharing.join(block.name, block.on)
-    chains: dict[str, list[Block]] = {}
-    for block in blocks:
-        chains.setdefault(sharing.root(block.name), []).append(block)
-    return list(chains.values())
-
-
-def spread(
-    blocks: Sequence[Block], addresses: Mapping[str, int], capacity: int, unit: int
-) -> dict[str, int]:
-    """Return addresses further apart in time; those that the user gave stay.
+def spread(chains: Chains, addresses: Sequence[int], capacity: int, unit: int) -> list[int]:
+    """Return the addresses of chains further apart in time; those that the user gave stay.
 
     ``addresses`` and ``capacity`` are multiples of ``unit``, as are the words that a block takes.
     """
-    chains = [chain for chain in chains_of(blocks) if max(block.words for block in chain)]
-    rows = [
-        (
-            min(block.start for block in chain),
-            1 + max(block.stop for block in chain),
-            -(-max(block.words for block in chain) // unit),
-            1,
-        )
-        for chain in chains
-    ]
-    offsets = [addresses[chain[0].name] // unit for chain in chains]
-    fixed = [any(block.at is not None for block in chain) for chain in chains]
-    found = _core.spread_offsets(rows, offsets, fixed, capacity // unit, WINDOW)
-    moved = {b.name: at * unit for chain, at in zip(chains, found, strict=True) for b in chain}
-    return {**addresses, **moved}
+    found = list(addresses)
+    large = [number for number, words in enumerate(chains.words) if words]
+    rows = [(chains.starts[n], chains.ends[n], -(-chains.words[n] // unit), 1) for n in large]
+    offsets = [addresses[n] // unit for n in large]
+    fixed = [chains.given[n] is not None for n in large]
+    for number, at in zip(
+        large,
+        _core.spread_offsets(rows, offsets, fixed, capacity // unit, WINDOW),
+        strict=True,
+    ):
+        found[number] = at * unit
+    return found

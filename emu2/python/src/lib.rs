@@ -61,7 +61,7 @@ mod _core {
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]
-    use super::packing::{search_offsets, spread_offsets};
+    use super::packing::{fit_offsets, search_offsets, spread_offsets};
     #[pymodule_export]
     use super::placing::{distance, schedule_lines, webs, PyAccess, PyOp, PyReady, PyTimeline};
     #[pymodule_export]

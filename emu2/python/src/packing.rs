@@ -1,6 +1,6 @@
 //! The compiler's address search.
 
-use packing::{search, spread, Buffer, Outcome};
+use packing::{fit, search, spread, Buffer, Gap, Outcome};
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -33,6 +33,24 @@ pub(crate) fn search_offsets(
         Outcome::OutOfTime => Err(PyTimeoutError::new_err("the search was stopped before it could tell")),
         Outcome::Invalid => Err(PyValueError::new_err("buffers and orders must have a meaning")),
     }
+}
+
+/// Places `buffers` (rows of first moment, end, size, alignment) one after the other, as `order` has them, in the lowest gap
+/// that is wide enough, or in the narrowest. Those with a `fixed` offset keep it. Returns the offsets. Raises ValueError for
+/// buffers without life time or alignment, and for an order that is no permutation.
+#[pyfunction]
+pub(crate) fn fit_offsets(
+    py: Python<'_>,
+    buffers: Vec<(i64, i64, i64, i64)>,
+    fixed: Vec<Option<i64>>,
+    order: Vec<usize>,
+    narrowest: bool,
+) -> PyResult<Vec<i64>> {
+    let buffers: Vec<Buffer> =
+        buffers.into_iter().map(|(start, end, size, align)| Buffer { start, end, size, align }).collect();
+    let gap = if narrowest { Gap::Narrowest } else { Gap::Lowest };
+    py.detach(|| fit(&buffers, &fixed, &order, gap))
+        .ok_or_else(|| PyValueError::new_err("buffers and their order must have a meaning"))
 }
 
 /// Moves `buffers` (rows of first moment, end, size, alignment) apart that lie at `offsets` in a memory of `capacity`, so

@@ -1,4 +1,4 @@
-//! Offsets for buffers of known lifetimes in a memory of fixed size: exact searches, limited in time.
+//! Offsets for buffers of known lifetimes in a memory of fixed size: best fit ([`fit`]), and exact searches, limited in time.
 //!
 //! Two searches like MiniMalloc take turns, each with a limited number of nodes and several orders of preference. One
 //! decides the stretch of time with the fewest choices first (`sections`). The other places buffers in the order of their
@@ -10,11 +10,13 @@
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod fit;
 mod offsets;
 mod problem;
 mod sections;
 mod spread;
 
+pub use fit::{fit, Gap};
 pub use problem::{Buffer, Outcome};
 pub use spread::spread;
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pytest
 
-from pycompiler.scheduler.best_fit import Block, pack, pack_by_size
+from pycompiler.scheduler.best_fit import Block, Chains
 
-Way = Callable[[list[Block]], tuple[dict[str, int], int]]
+
+def packed(blocks: list[Block], by_size: bool = False) -> tuple[dict[str, int], int]:
+    chains = Chains(blocks)
+    found, needed = chains.packed(chains.starts, by_size)
+    return chains.of_blocks(found), needed
 
 
 def drawn(seed: int) -> list[Block]:
@@ -35,11 +38,11 @@ def root(block: Block, named: dict[str, Block]) -> str:
     return block.name
 
 
-@pytest.mark.parametrize("way", [pack, pack_by_size])
+@pytest.mark.parametrize("by_size", [False, True])
 @pytest.mark.parametrize("seed", range(150))
-def test_blocks_that_live_together_are_apart(seed: int, way: Way) -> None:
+def test_blocks_that_live_together_are_apart(seed: int, by_size: bool) -> None:
     blocks = drawn(seed)
-    where, needed = way(blocks)
+    where, needed = packed(blocks, by_size)
     named = {block.name: block for block in blocks}
     assert needed >= max(where[block.name] + block.words for block in blocks)
     for one in blocks:
@@ -53,11 +56,11 @@ def test_blocks_that_live_together_are_apart(seed: int, way: Way) -> None:
 
 def test_a_block_may_be_larger_than_the_one_it_takes_over() -> None:
     blocks = [Block("a", 4, 0, 2), Block("c", 4, 1, 6), Block("b", 8, 2, 5, on="a")]
-    assert pack(blocks) == ({"a": 0, "c": 8, "b": 0}, 12)
+    assert packed(blocks) == ({"a": 0, "c": 8, "b": 0}, 12)
 
 
 def test_small_blocks_cut_no_room_in_two() -> None:
     blocks = [Block("small", 2, 0, 1), Block("one", 4, 1, 3), Block("next", 4, 2, 4)]
-    assert pack(blocks)[1] == 10
-    assert pack_by_size(blocks) == ({"one": 0, "next": 4, "small": 4}, 8)
-    assert pack_by_size([]) == ({}, 0)
+    assert packed(blocks)[1] == 10
+    assert packed(blocks, by_size=True) == ({"one": 0, "next": 4, "small": 4}, 8)
+    assert packed([], by_size=True) == ({}, 0)

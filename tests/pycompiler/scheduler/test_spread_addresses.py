@@ -14,7 +14,7 @@ from emu2 import _core
 from pycompiler.graph.graph import Location
 from pycompiler.scheduler import address_planner
 from pycompiler.scheduler.address_search import Buffer, Placement
-from pycompiler.scheduler.best_fit import Block, pack
+from pycompiler.scheduler.best_fit import Block, Chains
 from pycompiler.scheduler.spread_addresses import spread
 
 Rows = list[tuple[int, int, int, int]]
@@ -113,12 +113,18 @@ def test_a_window_has_moments() -> None:
         _core.spread_offsets([(0, 2, 3, 1)], [0], [False], 8, 0)
 
 
+def moved_apart(blocks: list[Block]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the addresses of best fit, and those further apart."""
+    chains = Chains(blocks)
+    found, _ = chains.packed(chains.starts)
+    return chains.of_blocks(found), chains.of_blocks(spread(chains, found, 16, 4))
+
+
 def test_short_blocks_leave_words_alone() -> None:
     """Blocks one after the other get other words each time; best fit gives them the same ones."""
     blocks = [Block(f"b{n}", 4, n, n) for n in range(16)]
-    addresses, _ = pack(blocks)
+    addresses, moved = moved_apart(blocks)
     assert set(addresses.values()) == {0}
-    moved = spread(blocks, addresses, 16, 4)
     assert set(moved.values()) == {0, 4, 8, 12}
     assert all(moved[f"b{n}"] != moved[f"b{n + 1}"] for n in range(15))
 
@@ -131,8 +137,7 @@ def test_given_addresses_stay_and_chains_keep_together() -> None:
         Block("d", 4, 10, 12),
         Block("e", 0, 0, 12),
     ]
-    addresses, _ = pack(blocks)
-    moved = spread(blocks, addresses, 16, 4)
+    addresses, moved = moved_apart(blocks)
     assert moved["a"] == moved["b"]
     assert moved["c"] == 0
     assert moved["d"] != 0
