@@ -17,13 +17,12 @@ from pathlib import Path
 from pycompiler.scheduler.address_search import (
     Buffer,
     OutOfTimeError,
-    Placement,
     best_fit,
-    place_in_one,
+    place,
 )
-from pycompiler.scheduler.packed import packed
 
 sys.path.append(str(Path(__file__).parents[1] / "tests/pycompiler"))
+from packed_buffers import packed
 from placements import overlaps
 
 
@@ -47,15 +46,14 @@ def solve(buffers: list[Buffer], capacity: int, seconds: float) -> tuple[str, fl
     """Return the outcome of an instance, and the seconds that it took."""
     start = time.monotonic()
     try:
-        offsets = place_in_one(buffers, capacity, seconds)
+        offsets = place(buffers, capacity, seconds)
         said = "impossible" if offsets is None else "solved"
     except OutOfTimeError:
         offsets, said = None, "out of time"
     taken = time.monotonic() - start
     if offsets is not None:
-        places = {name: Placement(0, at) for name, at in offsets.items()}
-        assert not list(overlaps(buffers, places))
-        assert all(places[b.name].offset + b.size <= capacity for b in buffers)
+        assert not list(overlaps(buffers, offsets))
+        assert all(offsets[b.name] + b.size <= capacity for b in buffers)
     return said, taken
 
 

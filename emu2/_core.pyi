@@ -44,6 +44,7 @@ __all__ = [
     "move_turns",
     "pack",
     "pass_moves",
+    "place_rows",
     "plan_passes",
     "race",
     "read_asm",
@@ -105,6 +106,27 @@ def walk_schedule(
     rooms: tuple[int, int],
     plan: _PlanRow,
 ) -> tuple[int, int, list[tuple[str, int, tuple[int, int] | None, int | None, bool]]] | None: ...
+
+# Register files, banks, units, the unit that copies; the bank of each input and of the result;
+# which constants have equal words; steps from a write to a read in LM, in registers and of masks.
+_PlacesOfRows = tuple[int, int, int, int, Sequence[int | None], int, Sequence[bool], int, int, int]
+
+def place_rows(
+    operations: Sequence[tuple[int, Sequence[tuple[int, int, bool]], int | None]],
+    order: Sequence[int],
+    interval: int,
+    places: _PlacesOfRows,
+) -> (
+    tuple[
+        list[tuple[int | None, list[int]]],
+        list[tuple[int, int]],
+        list[list[int]],
+        list[tuple[int, int, int]],
+        list[tuple[int, int]],
+        list[tuple[int, int]],
+    ]
+    | None
+): ...
 def search_offsets(
     buffers: Sequence[tuple[int, int, int, int]],
     capacity: int,

@@ -51,8 +51,10 @@ def pipeline(
     direct = plan_rows(program, homes, home, target, most, held)
     if direct is not None:
         found.append(Pipeline(direct, held=held))
+    # A row that waits takes a step more.
+    worth = most if direct is None else direct.interval - 2
     if home in homes:
-        staged = plan_rows(program, homes, _STAGING, target, most, held)
+        staged = plan_rows(program, homes, _STAGING, target, worth, held)
         if staged is not None:
             room = (target.words(_STAGING) - staged.free[_STAGING]) // target.cycles
             if room > 0:

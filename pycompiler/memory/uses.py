@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ..scheduler.address_search import Buffer, OutOfTimeError, best_fit, place_in_one
+from ..scheduler.address_search import Buffer, OutOfTimeError, best_fit, place
 from .tensors import ACTIVATION, GRADIENT, WEIGHT_GRADIENT, Tensor
 
 
@@ -38,7 +38,7 @@ def packed(tensors: Sequence[Tensor], seconds: float = 10.0) -> tuple[dict[str, 
     least = lower_bound(tensors)
     if size > least:
         try:
-            found = place_in_one(buffers, least, seconds)
+            found = place(buffers, least, seconds)
         except OutOfTimeError:
             found = None
         if found is not None:

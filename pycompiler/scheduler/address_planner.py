@@ -156,10 +156,10 @@ def _searched(chains: Chains, capacity: int, target: Target) -> list[int] | None
         for number, (start, end, words) in enumerate(rows)
     ]
     try:
-        found = place(buffers, [capacity // step], _SECONDS)
+        found = place(buffers, capacity // step, _SECONDS)
     except OutOfTimeError:
         return None
-    return None if found is None else [found[one.name].offset * step for one in buffers]
+    return None if found is None else [found[one.name] * step for one in buffers]
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:

@@ -1,12 +1,11 @@
-"""Place buffers of known lifetimes in memories of fixed sizes.
+"""Place buffers of known lifetimes in a memory of a fixed size.
 
-Best fit is tried first, in several orders. If it fails, the exact searches of the crate ``packing``
-follow. Sizes, offsets and times are integers in units that the caller chooses.
+Best fit is tried first, in several orders. If it fails, the exact search of the crate ``packing``
+follows. Sizes, offsets and times are integers in units that the caller chooses.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ _MOST_SEARCHED = 1000
 class Buffer:
     """A buffer of ``size`` units that lives from ``start`` to before ``end``.
 
-    Its offset is a multiple of ``align``. It may lie in any of the memories ``banks``.
+    Its offset is a multiple of ``align``.
     """
 
     name: str
@@ -33,43 +32,14 @@ class Buffer:
     end: int
     size: int
     align: int = 1
-    banks: tuple[int, ...] = (0,)
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Memory and offset of a buffer."""
-
-    bank: int
-    offset: int
 
 
 class OutOfTimeError(Exception):
     """The search was stopped before it had an answer."""
 
 
-def place(
-    buffers: Sequence[Buffer], capacities: Sequence[int], seconds: float = 10.0
-) -> dict[str, Placement] | None:
-    """Place all buffers in banks of ``capacities``; None if that is impossible.
-
-    If a buffer may lie in several banks, None only means that the one assignment that was tried is
-    impossible. Raises OutOfTimeError after about ``seconds``.
-    """
-    deadline = time.monotonic() + seconds
-    found: dict[str, Placement] = {}
-    for bank, own in enumerate(_assigned(buffers, len(capacities))):
-        offsets = place_in_one(own, capacities[bank], deadline - time.monotonic())
-        if offsets is None:
-            return None
-        found.update((name, Placement(bank, offset)) for name, offset in offsets.items())
-    return found
-
-
-def place_in_one(
-    buffers: Sequence[Buffer], capacity: int, seconds: float = 10.0
-) -> dict[str, int] | None:
-    """Place all buffers in one memory by best fit, or else by search.
+def place(buffers: Sequence[Buffer], capacity: int, seconds: float = 10.0) -> dict[str, int] | None:
+    """Place all buffers in a memory by best fit, or else by search.
 
     None if that is impossible. Raises OutOfTimeError after about ``seconds``, or if there are too
     many buffers for the search.
@@ -104,28 +74,6 @@ def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     tried = (problem.best_fit(order(problem)) for order in ORDERS.values())
     offsets, peak = min(tried, key=lambda one: one[1])
     return problem.named(offsets), peak
-
-
-def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
-    """Split the buffers over the banks.
-
-    Buffers with a choice of banks come last, largest first, and go where the peak load is least.
-    """
-    own: list[list[Buffer]] = [[] for _ in range(banks)]
-    for buffer in sorted(buffers, key=lambda b: (len(b.banks) > 1, -b.size * (b.end - b.start))):
-
-        def crowd(bank: int, buffer: Buffer = buffer) -> int:
-            times = {buffer.start, *(b.start for b in own[bank] if b.start < buffer.end)}
-            return max(
-                sum(b.size for b in own[bank] if b.start <= at < b.end)
-                for at in times
-                if at >= buffer.start
-            )
-
-        own[min(buffer.banks, key=crowd) if len(buffer.banks) > 1 else buffer.banks[0]].append(
-            buffer
-        )
-    return own
 
 
 class _Problem:

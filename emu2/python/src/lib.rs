@@ -24,6 +24,7 @@ mod placing_rules;
 mod program;
 mod region;
 mod report;
+mod rows;
 mod sink;
 mod spec;
 mod switches;
@@ -70,6 +71,8 @@ mod _core {
     use super::program::{assemble, PyProgram};
     #[pymodule_export]
     use super::report::PyReport;
+    #[pymodule_export]
+    use super::rows::place_rows;
     #[pymodule_export]
     use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]

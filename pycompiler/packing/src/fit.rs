@@ -36,12 +36,8 @@ pub fn fit(buffers: &[Buffer], fixed: &[Option<i64>], order: &[usize], gap: Gap)
     for n in (1..least.len()).rev() {
         least[n - 1] = least[n - 1].min(least[n]);
     }
-    let mut done = i64::MIN;
     for (&index, &begin) in order.iter().zip(&least) {
-        if begin > done {
-            done = begin;
-            placed.retain(|one| one.3 > begin);
-        }
+        placed.retain(|one| one.3 > begin);
         if fixed[index].is_none() {
             at[index] = lowest(&placed, &buffers[index], gap);
             put(&mut placed, &buffers[index], at[index]);

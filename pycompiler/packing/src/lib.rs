@@ -1,17 +1,16 @@
-//! Offsets for buffers of known lifetimes in a memory of fixed size: best fit ([`fit`]), and exact searches, limited in time.
+//! Offsets for buffers of known lifetimes in a memory of fixed size: best fit ([`fit`]), and an exact search, limited in
+//! time.
 //!
-//! Two searches like MiniMalloc take turns, each with a limited number of nodes and several orders of preference. One
-//! decides the stretch of time with the fewest choices first (`sections`). The other places buffers in the order of their
-//! offsets (`offsets`). Every buffer lies on the floor or on another one. A placement is checked against the buffers that
-//! still have to fit above it in each stretch of time. After the first round the orders are shuffled a little, and
-//! stretches of time in which attempts have failed are decided earlier, because most instances are hard only from an
+//! The search is like MiniMalloc, with a limited number of nodes and several orders of preference. It decides the stretch of
+//! time with the fewest choices first. Every buffer lies on the floor or on another one. A placement is checked against the
+//! buffers that still have to fit above it in each stretch of time. After the first round the orders are shuffled a little,
+//! and stretches of time in which attempts have failed are decided earlier, because most instances are hard only from an
 //! unlucky start.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod fit;
-mod offsets;
 mod problem;
 mod sections;
 mod spread;
@@ -21,7 +20,6 @@ pub use problem::{Buffer, Outcome};
 pub use spread::spread;
 
 use problem::{Problem, Stop, Stopwatch};
-use sections::Choice;
 
 /// Nodes of an attempt in the first round, and the growth per round in percent.
 const FIRST_NODES: u64 = 2_000;
@@ -45,24 +43,13 @@ pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &
     for round in 0.. {
         for (order, weight) in orders.iter().zip(&mut weights) {
             let shuffled = if round == 0 { order.clone() } else { random.shuffled(order) };
-            for attempt in 0..3 {
-                if attempt == 0 && round > 0 {
-                    continue; // this attempt does not learn from failures
-                }
-                if !go_on() {
-                    return Outcome::OutOfTime;
-                }
-                let mut watch = Stopwatch::new(nodes, go_on);
-                let found = match attempt {
-                    0 => sections::search(&problem, &shuffled, Choice::Tight, &mut watch),
-                    1 => offsets::search(&problem, &shuffled, &mut watch),
-                    _ => sections::search(&problem, &shuffled, Choice::Heavy(weight), &mut watch),
-                };
-                match found {
-                    Ok(placed) => return placed.map_or(Outcome::Impossible, Outcome::Placed),
-                    Err(Stop::Nodes) => {}
-                    Err(Stop::Time) => return Outcome::OutOfTime,
-                }
+            if !go_on() {
+                return Outcome::OutOfTime;
+            }
+            match sections::search(&problem, &shuffled, weight, &mut Stopwatch::new(nodes, go_on)) {
+                Ok(placed) => return placed.map_or(Outcome::Impossible, Outcome::Placed),
+                Err(Stop::Nodes) => {}
+                Err(Stop::Time) => return Outcome::OutOfTime,
             }
         }
         nodes += nodes / 100 * GROWTH;

@@ -1,14 +1,6 @@
-//! The search that decides the section with the fewest choices first.
+//! The search that decides the section with the fewest choices first, and those before where attempts have failed.
 
 use crate::problem::{ranks, Problem, Stop, Stopwatch};
-
-/// The section that is decided next.
-pub(crate) enum Choice<'w> {
-    /// the one with the fewest choices; of several, the one with the least room to spare
-    Tight,
-    /// the one with the least ratio of choices to failed attempts there; the counts are kept for the next attempt
-    Heavy(&'w mut Vec<f64>),
-}
 
 /// The next step of a search.
 enum Step {
@@ -23,7 +15,8 @@ enum Step {
 struct Search<'p, 'w, 'g> {
     p: &'p Problem,
     watch: &'w mut Stopwatch<'g>,
-    choice: Choice<'w>,
+    /// of each section, how often something did not fit because of it; kept for the next attempt
+    weight: &'w mut Vec<f64>,
     rank: Vec<usize>,
     offsets: Vec<i64>,
     /// the least offset of each unplaced buffer, given the placed ones it meets
@@ -35,14 +28,14 @@ struct Search<'p, 'w, 'g> {
 pub(crate) fn search<'w>(
     p: &Problem,
     order: &[usize],
-    choice: Choice<'w>,
+    weight: &'w mut Vec<f64>,
     watch: &'w mut Stopwatch<'_>,
 ) -> Result<Option<Vec<i64>>, Stop> {
     let count = p.items.len();
     let mut search = Search {
         p,
         watch,
-        choice,
+        weight,
         rank: ranks(order),
         offsets: vec![0; count],
         least: vec![0; count],
@@ -141,7 +134,7 @@ impl Search<'_, '_, '_> {
         }
         let rest = self.rest[low..high].to_vec();
         if let Some(at) = floor.iter().zip(&rest).position(|(&f, &r)| r > 0 && f + r > p.capacity) {
-            self.failed(low + at);
+            self.weight[low + at] += 1.0;
             return Step::Never;
         }
         let mut count = vec![0u32; high - low];
@@ -154,7 +147,7 @@ impl Search<'_, '_, '_> {
             // No other buffer fits below this one any more, so the room below it is lost.
             if !below {
                 if let Some(at) = rest[range.clone()].iter().position(|&r| least + r > p.capacity) {
-                    self.failed(item.low + at);
+                    self.weight[item.low + at] += 1.0;
                     too_low.push(member);
                 }
             }
@@ -171,13 +164,8 @@ impl Search<'_, '_, '_> {
         let spare = |s: usize| p.capacity - floor[s] - rest[s];
         let choices = |s: usize| count[s] + u32::from(spare(s) > 0);
         let open = (0..high - low).filter(|&s| rest[s] > 0 && !early[s]);
-        let section = match &self.choice {
-            Choice::Tight => open.min_by_key(|&s| (choices(s), spare(s))),
-            Choice::Heavy(weight) => {
-                let key = |s: usize| if choices(s) <= 1 { 0.0 } else { f64::from(choices(s)) / weight[low + s] };
-                open.min_by(|&a, &b| key(a).total_cmp(&key(b)))
-            }
-        };
+        let key = |s: usize| if choices(s) <= 1 { 0.0 } else { f64::from(choices(s)) / self.weight[low + s] };
+        let section = open.min_by(|&a, &b| key(a).total_cmp(&key(b)));
         let Some(section) = section else { return Step::Never };
         let at = section + low;
         let here = |m: &&usize| {
@@ -185,13 +173,6 @@ impl Search<'_, '_, '_> {
             item.low <= at && at < item.high && self.least[**m] == floor[section]
         };
         Step::Branch(members.iter().filter(here).copied().collect())
-    }
-
-    /// Notes that something did not fit because of this section.
-    fn failed(&mut self, section: usize) {
-        if let Choice::Heavy(weight) = &mut self.choice {
-            weight[section] += 1.0;
-        }
     }
 
     /// Places `member` at its least offset, and all `others` after it.

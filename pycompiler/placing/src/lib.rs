@@ -2,7 +2,7 @@
 //!
 //! `rules` has the machine's rules, `op` what an instruction needs, and `line` what the instructions of one step occupy.
 //! `placing` finds the step of an instruction. On it stand the list scheduler of one node (`schedule`) and the timeline of a
-//! whole program (`timeline`), in which MVs run beside the lines.
+//! whole program (`timeline`), in which MVs run beside the lines. `rows` makes pipelines of programs that run over many rows.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
@@ -11,6 +11,8 @@ mod distance;
 mod line;
 mod op;
 mod placing;
+mod row_program;
+mod rows;
 mod rules;
 mod schedule;
 mod timeline;
@@ -19,6 +21,8 @@ mod webs;
 
 pub use distance::distance;
 pub use op::{Block, Facts, Op, Operand};
+pub use row_program::{Operation, Placed, Places, What};
+pub use rows::place_rows;
 pub use rules::{Hazard, Name, Rules};
 pub use schedule::schedule;
 pub use timeline::{Needs, Timeline, Transfer};

@@ -13,7 +13,7 @@ from placements import overlaps
 from emu2 import _core
 from pycompiler.graph.graph import Location
 from pycompiler.scheduler import address_planner
-from pycompiler.scheduler.address_search import Buffer, Placement
+from pycompiler.scheduler.address_search import Buffer
 from pycompiler.scheduler.best_fit import Block, Chains
 from pycompiler.scheduler.spread_addresses import spread
 
@@ -87,7 +87,7 @@ def test_offsets_are_those_of_the_reference(seed: int) -> None:
     assert found == slow(rows, offsets, fixed, capacity, window)
     assert all(a == b for a, b, stays in zip(found, offsets, fixed, strict=True) if stays)
     buffers = [Buffer(str(n), *row) for n, row in enumerate(rows)]
-    places = {str(n): Placement(0, at) for n, at in enumerate(found)}
+    places = {str(n): at for n, at in enumerate(found)}
     assert not list(overlaps(buffers, places))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .address_search import Buffer
+from pycompiler.scheduler.address_search import Buffer
 
 
 def packed(seed: int, count: int, capacity: int = 1 << 20, length: int = 1 << 20) -> list[Buffer]:
