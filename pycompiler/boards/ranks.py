@@ -55,11 +55,7 @@ class Ranks:
             self._store.set_timeout(limit / 2)
             threading.Thread(target=self._beat, daemon=True).start()
             dist.init_process_group(
-                "gloo",
-                store=self._store,
-                rank=self.rank,
-                world_size=self.size,
-                timeout=limit / 2,
+                "gloo", store=self._store, rank=self.rank, world_size=self.size, timeout=limit / 2
             )
 
     def _connected(self, *, owner: bool) -> TCPStore:

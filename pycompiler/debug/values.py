@@ -123,8 +123,7 @@ class Values:
         if at.get(Level.TIME, 0):
             raise _refused(f"the element {index} of `{value.name}` lies in a later time slice")
         unit = self._unit(
-            at.get(Level.L2B, 0),
-            (at.get(Level.L1B, 0), at.get(Level.MAB, 0), at.get(Level.PE, 0)),
+            at.get(Level.L2B, 0), (at.get(Level.L1B, 0), at.get(Level.MAB, 0), at.get(Level.PE, 0))
         )
         addr = value.addr + at.get(Level.ADDR, 0)
         memory = value.location.value.lower()

@@ -45,22 +45,13 @@ DOORS_TABLE: dict[str, Kind] = {
         RunError,
         "{device} has no free block of {size} {unit}: {used} of {capacity} {unit} are in use",
         "free buffers, or give the pool a larger capacity",
-        {
-            "device": "host",
-            "size": 4096,
-            "unit": "bytes",
-            "used": 1024,
-            "capacity": 2048,
-        },
+        {"device": "host", "size": 4096, "unit": "bytes", "used": 1024, "capacity": 2048},
     ),
     "P0822": Kind(
         RunError,
         "{what} is used on the wrong stream: {reason}",
         "record an event after the earlier use, and let the stream wait for it",
-        {
-            "what": "memory at 64",
-            "reason": "stream 2 does not wait for operation 1 of stream 1",
-        },
+        {"what": "memory at 64", "reason": "stream 2 does not wait for operation 1 of stream 1"},
     ),
     "P0823": Kind(
         RunError,

@@ -79,6 +79,9 @@ def _exported(
             if op in called or not may_be_called(op):
                 raise refusal
         if refused:
+            squeezes = torch.ops.prims.squeeze.default, torch.ops.aten.squeeze.dims
+            for again in program.graph.find_nodes(op="call_function", target=squeezes[0]):
+                again.target = squeezes[1]  # torch does not trace its own form once more
             program = program.run_decompositions({op: host_call(op) for op in refused})
         called |= refused.keys()
 

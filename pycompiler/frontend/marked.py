@@ -11,7 +11,6 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.onnx.ops import symbolic, symbolic_multi_out
 
 from ..pfvm.nans import NANS
-from .gradient_rules.constants import takes_real
 
 _OPS = {
     **{torch.ge: "GreaterOrEqual", torch.le: "LessOrEqual", torch.lt: "Less", torch.eq: "Equal"},
@@ -22,11 +21,22 @@ _OPS = {
 _TRACED = (FakeTensor, FunctionalTensor)
 
 
+def takes_real() -> bool:
+    """Whether the trace takes real tensors; that of AOT autograd does not."""
+    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    return fake is None or bool(fake.allow_non_fake_inputs)
+
+
 def compared(form: str, op: Callable[..., Any], a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return a comparison; on the host, one of floats has a form."""
+    """Return a comparison; on the host, one of floats has a form.
+
+    A graph of AOT autograd may run in torch, so it has no nodes of ONNX.
+    """
     kind, plain = torch.result_type(a, b), torch.as_tensor(op(a, b))
-    if not kind.is_floating_point or not isinstance(plain, _TRACED) or not takes_real():
+    if not kind.is_floating_point or not isinstance(plain, _TRACED):
         return plain
+    if not takes_real() and form in ("first", "second"):
+        return plain | torch.isnan(a if form == "first" else b)
     note, pair = {NANS: form}, (a.to(kind), b.to(kind))
     return symbolic(_OPS[op], pair, dtype=torch.bool, shape=plain.shape, metadata_props=note)
 

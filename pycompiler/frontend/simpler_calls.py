@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from .memory import read_owners
 from .plain_operators.replacements import not_expressible
 
 _ATEN = torch.ops.aten
+_NONE = torch._C.parse_schema("none() -> ()")
 #: Second names of operators. The exporter converts operands of two dtypes only under the first.
 _SAME = {
-    "divide": "div",
-    "true_divide": "div",
-    "multiply": "mul",
-    "subtract": "sub",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
+    **{"divide": "div", "true_divide": "div", "multiply": "mul", "subtract": "sub"},
+    **{"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"},
     "not_equal": "ne",
 }
 
@@ -75,6 +71,10 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
         if node.op != "call_function":
             continue
         node.target = _FIRST_NAMES.get(node.target, node.target)
+        _floor(node)
+        if node.target is _ATEN._conj.default and isinstance(node.args[0], complex):
+            _set_to(node, node.args[0].conjugate())
+            continue
         value = node.meta.get("val")
         packet = getattr(node.target, "overloadpacket", None)
         if packet in _CAST_FIRST:
@@ -91,6 +91,26 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
     graph.eliminate_dead_code()
     program.graph_module.recompile()
     return program
+
+
+def _floor(node: torch.fx.Node) -> None:
+    """Take a pool's `ceil_mode` away where it gives as many windows without.
+
+    ONNX also counts windows that begin in the padding.
+    """
+    names = [one.name for one in getattr(node.target, "_schema", _NONE).arguments]
+    place = names.index("ceil_mode") if "ceil_mode" in names else len(node.args)
+    if node.args[place:] and node.args[place]:
+        args = (*node.args[:place], False, *node.args[place + 1 :])
+        made = node.target(*torch.fx.node.map_arg(args, lambda n: n.meta["val"]))  # type: ignore[operator]
+        shapes = [tree_leaves(found)[0].shape for found in (made, node.meta["val"])]
+        node.args = args if shapes[0] == shapes[1] else node.args
+
+
+def _set_to(node: torch.fx.Node, number: complex) -> None:
+    """Give the users of a node a number in its place."""
+    for user in list(node.users):
+        user.args = torch.fx.node.map_aggregate(user.args, lambda a: number if a is node else a)
 
 
 def _writes(node: torch.fx.Node) -> bool:

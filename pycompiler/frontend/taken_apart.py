@@ -18,7 +18,7 @@ from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
 from .double_forms import doubles_of, either
 from .odd_shapes import ODD_SHAPES, is_number
-from .plain_operators.complex_numbers import FILLED
+from .plain_operators.complex_numbers import FILLED, WITH_NUMBERS, meets_number
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty, scatter_reduced
 from .plain_operators.replacements import not_expressible
@@ -325,6 +325,7 @@ _RULES: dict[object, _Rule] = {
     ),
     _ATEN.scatter_reduce.two: _Rule(_joins_otherwise, _scatter_reduced),
     **{op: _Rule(lambda node: node.meta["val"].is_complex(), rule) for op, rule in FILLED.items()},
+    **{op: _Rule(meets_number, rule) for op, rule in WITH_NUMBERS.items()},
     **{op: _Rule(rule.concerns, rule) for op, rule in RESIZES.items()},
     **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},
 }

@@ -15,10 +15,7 @@ from .registry import ContextRegistry
 
 
 def wanted_groups(
-    optimizers: Sequence[torch.optim.Optimizer] | None,
-    registry: ContextRegistry,
-    *,
-    backprop: bool,
+    optimizers: Sequence[torch.optim.Optimizer] | None, registry: ContextRegistry, *, backprop: bool
 ) -> list[Group]:
     """Check ``optimizers`` and describe their groups of parameters. P0608, P0703, P0704."""
     given = list(optimizers) if isinstance(optimizers, list | tuple) else optimizers

@@ -58,10 +58,7 @@ _MEANINGS = (
         "from or to DRAM once. Models with host operators have none: the host's work costs no "
         "cycles",
     ),
-    (
-        "MAU bound, DRAM bound",
-        "both times of the bound, in cycles",
-    ),
+    ("MAU bound, DRAM bound", "both times of the bound, in cycles"),
     (
         ", ".join(KINDS),
         "shares of the cycles, as [the report](compiler/README.md#what-the-user-sees) has them",

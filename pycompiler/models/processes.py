@@ -125,10 +125,7 @@ class _Process:
 
 
 def run_all(
-    tasks: Sequence[Task],
-    settings: Settings,
-    finished: Callable[[Row], None],
-    work: Work = work,
+    tasks: Sequence[Task], settings: Settings, finished: Callable[[Row], None], work: Work = work
 ) -> None:
     """Run each model in its modes; ``finished`` gets each row as soon as it is there.
 

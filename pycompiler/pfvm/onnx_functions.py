@@ -20,28 +20,11 @@ from .opsets import opset_of
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
 WRITTEN_OUT = frozenset(
     [
-        "BlackmanWindow",
-        "CastLike",
-        "CausalConvWithState",
-        "CenterCropPad",
-        "DynamicQuantizeLinear",
-        "GreaterOrEqual",
-        "HammingWindow",
-        "HannWindow",
-        "LayerNormalization",
-        "LessOrEqual",
-        "LinearAttention",
-        "MeanVarianceNormalization",
-        "NegativeLogLikelihoodLoss",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceSumSquare",
-        "Shrink",
-        "Softsign",
-        "SoftmaxCrossEntropyLoss",
-        "SwiGLU",
+        *("BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad"),
+        *("DynamicQuantizeLinear", "GreaterOrEqual", "HammingWindow", "HannWindow"),
+        *("LayerNormalization", "LessOrEqual", "LinearAttention", "MeanVarianceNormalization"),
+        *("NegativeLogLikelihoodLoss", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"),
+        *("ReduceSumSquare", "Shrink", "Softsign", "SoftmaxCrossEntropyLoss", "SwiGLU"),
         "ThresholdedRelu",
     ]
 )

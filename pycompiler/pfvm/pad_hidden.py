@@ -22,23 +22,8 @@ _WASTE = 32
 #: Operators of one operand that give 0 for 0.
 _KEEP_ZERO = frozenset(
     {
-        "Abs",
-        "Celu",
-        "Elu",
-        "Erf",
-        "Gelu",
-        "HardSwish",
-        "Identity",
-        "LeakyRelu",
-        "Mish",
-        "Neg",
-        "Relu",
-        "Selu",
-        "Sign",
-        "Sqrt",
-        "Softsign",
-        "Tanh",
-        "ThresholdedRelu",
+        *("Abs", "Celu", "Elu", "Erf", "Gelu", "HardSwish", "Identity", "LeakyRelu", "Mish", "Neg"),
+        *("Relu", "Selu", "Sign", "Sqrt", "Softsign", "Tanh", "ThresholdedRelu"),
     }
 )
 

@@ -139,5 +139,5 @@ class Pow(OpRun):
 
 
 REFERENCE: list[Any] = [
-    *(AveragePool, ConvTranspose, Erf, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pad, Pow),
+    *(AveragePool, ConvTranspose, Erf, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pad, Pow)
 ]

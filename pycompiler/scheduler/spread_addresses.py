@@ -29,9 +29,7 @@ def spread(chains: Chains, addresses: Sequence[int], capacity: int, unit: int) -
     offsets = [addresses[n] // unit for n in large]
     fixed = [chains.given[n] is not None for n in large]
     for number, at in zip(
-        large,
-        _core.spread_offsets(rows, offsets, fixed, capacity // unit, WINDOW),
-        strict=True,
+        large, _core.spread_offsets(rows, offsets, fixed, capacity // unit, WINDOW), strict=True
     ):
         found[number] = at * unit
     return found

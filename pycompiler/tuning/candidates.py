@@ -68,9 +68,7 @@ class Candidates:
         for name, changes in made:
             own = {key: value for key, value in changes.items() if key not in self._fixed}
             options = replace(
-                parse_options({**self._asked, **own}),
-                io_layouts=self._checked.io_layouts,
-                tune=OFF,
+                parse_options({**self._asked, **own}), io_layouts=self._checked.io_layouts, tune=OFF
             )
             key = repr(sorted(decisive(options).items()))
             if key not in self._seen:

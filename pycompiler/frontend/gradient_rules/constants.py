@@ -9,6 +9,8 @@ import torch
 from torch._dispatch.python import no_python_dispatcher
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..marked import takes_real
+
 
 @contextmanager
 def outside_the_trace() -> Iterator[None]:
@@ -26,12 +28,6 @@ def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
         made = make()
     lifted: torch.Tensor = made if takes_real() else torch.ops.aten.lift_fresh_copy.default(made)
     return lifted
-
-
-def takes_real() -> bool:
-    """Whether the trace takes real tensors; that of AOT autograd does not."""
-    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
-    return fake is None or bool(fake.allow_non_fake_inputs)
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -164,7 +164,10 @@ _Hits = list[tuple[tuple[int, ...], torch.Tensor]]
 def _first_greatest(
     x: torch.Tensor, facts: Sequence[_Fact], ends: Sequence[tuple[int, int]]
 ) -> _Hits:
-    """Return by tap whether its element is the first of the window that is the greatest."""
+    """Return by tap whether its element is the place of a window: the first that is the greatest.
+
+    As in torch, an element wins if it is greater than all before it, or a NaN; the last one counts.
+    """
     front = x.ndim - len(facts)
     low = float("-inf") if x.is_floating_point() else torch.iinfo(x.dtype).min
     flat = [end for pair in reversed(ends) for end in pair]
@@ -173,20 +176,19 @@ def _first_greatest(
     for tap in product(*(range(taps) for *_, taps in facts)):
         part = wide
         for axis, (count, step, gap, _) in enumerate(facts):
-            first = tap[axis] * gap
-            end = first + (count - 1) * step + 1
-            part = _ATEN.slice.Tensor(part, front + axis, first, end, step)
+            start = tap[axis] * gap
+            end = start + (count - 1) * step + 1
+            part = _ATEN.slice.Tensor(part, front + axis, start, end, step)
         parts.append((tap, part))
-    greatest = parts[0][1]
-    for _, part in parts[1:]:
+    (first, greatest), hits = parts[0], []
+    for tap, part in parts[1:]:
+        hits.append((tap, compared("first", torch.gt, part, greatest)))
         greatest = torch.maximum(greatest, part)
-    hits: _Hits = []
-    free: torch.Tensor | None = None
-    for tap, part in parts:
-        equal = compared("first", torch.eq, part, greatest)
-        hits.append((tap, equal if free is None else equal & free))
-        free = ~equal if free is None else free & ~equal
-    return hits
+    last = torch.ones_like(greatest, dtype=torch.bool) if len(parts) == 1 else ~hits[-1][1]
+    for place in range(len(hits) - 2, -1, -1):
+        tap, won = hits[place]
+        hits[place], last = (tap, won & last), last & ~won
+    return [*reversed(hits), (first, last)]
 
 
 def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:

@@ -23,18 +23,14 @@ from .groups import GROUPS, LIBRARIES
 from .images import IMAGES
 from .matrices import MATRICES
 from .order import ORDER
-from .places import PLACES, joined_empty, squeezed
+from .places import PLACES, joined_empty
 from .replacements import not_expressible
 from .special import SPECIAL
 
 TABLE = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
-PARTIAL: dict[Any, Any] = {
-    torch.ops.aten.cat.default: joined_empty,
-    torch.ops.aten.squeeze.dims: squeezed,
-    **COMPLEX,
-}
+PARTIAL: dict[Any, Any] = {torch.ops.aten.cat.default: joined_empty, **COMPLEX}
 
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

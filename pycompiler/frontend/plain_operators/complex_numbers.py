@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 _ATEN = torch.ops.aten
+_SUMS = ("add", "sub", "mul", "div")
 
 
 def _padded(x: torch.Tensor, pad: Sequence[int], value: float = 0) -> Any:
@@ -50,6 +51,38 @@ def _filled(size: Sequence[int], value: complex, *, dtype: Any = None, **_: Any)
     parts = complex(value).real, complex(value).imag
     return torch.complex(*(torch.full(size, part, dtype=kind.to_real()) for part in parts))
 
+
+def _with_number(op: Callable[..., Any]) -> Callable[..., Any]:
+    def made_of(x: Any, y: Any, alpha: complex = 1) -> Any:
+        if not any(isinstance(one, complex) for one in (x, y, alpha)):
+            return NotImplemented
+        y = y if alpha == 1 else y * alpha
+        kind, rank = (
+            torch.result_type(x, y),
+            max(one.ndim for one in (x, y) if torch.is_tensor(one)),
+        )
+
+        def whole(one: Any) -> Any:
+            if not torch.is_tensor(one):
+                return _filled([1] * rank, one, dtype=kind)
+            real = one if one.is_complex() else one.to(kind.to_real())
+            return real if one.is_complex() else torch.complex(real, torch.zeros_like(real))
+
+        return op(whole(x), whole(y))
+
+    return made_of
+
+
+def meets_number(node: torch.fx.Node) -> bool:
+    """Whether a complex number is an operand or a factor."""
+    return any(isinstance(one, complex) for one in (*node.args, *node.kwargs.values()))
+
+
+#: Operators of a tensor and a number.
+WITH_NUMBERS: dict[Any, Callable[..., Any]] = {
+    **{getattr(_ATEN, op).Tensor: _with_number(getattr(torch, op)) for op in _SUMS},
+    _ATEN.rsub.Scalar: lambda x, y, alpha=1: _with_number(torch.add)(x * -alpha, y + 0 * alpha),
+}
 
 #: Constants, which the exporter makes of single numbers.
 FILLED: dict[Any, Callable[..., Any]] = {

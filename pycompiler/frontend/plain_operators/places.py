@@ -14,13 +14,6 @@ from ..host_calls import torchs_own
 _ATEN = torch.ops.aten
 
 
-def squeezed(x: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
-    """Drop axes one by one: torch writes them as an operator that it cannot trace again."""
-    for axis in sorted((axis % max(1, x.ndim) for axis in axes), reverse=True):
-        x = x.squeeze(axis)
-    return x
-
-
 def joined_empty(tensors: Sequence[torch.Tensor], dim: int = 0) -> Any:
     """Join tensors without elements; torch ignores those of shape (0,)."""
     if any(tensor.numel() for tensor in tensors):

@@ -140,9 +140,7 @@ def lay_out(
 
 @lru_cache(maxsize=16384)
 def _laid_out(
-    rank: int,
-    places: Sequence[tuple[int, Sequence[SubAxis]]],
-    ranges: Sequence[tuple[Level, int]],
+    rank: int, places: Sequence[tuple[int, Sequence[SubAxis]]], ranges: Sequence[tuple[Level, int]]
 ) -> Layout:
     """Do the work of :func:`lay_out`; many proposals of a product have equal operands."""
     axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]

@@ -266,9 +266,7 @@ class _Recut:
     # -- units of several pieces ---------------------------------------------------------------
 
     def _mixed(
-        self,
-        joined: Sequence[tuple[int, int, list[Piece]]],
-        steps: Sequence[tuple[int, ...]],
+        self, joined: Sequence[tuple[int, int, list[Piece]]], steps: Sequence[tuple[int, ...]]
     ) -> Iterator[Line]:
         """Yield the code for units of several pieces, which begin alike and are moved alike."""
         stored = np.full(2 * len(joined), _NOTHING)

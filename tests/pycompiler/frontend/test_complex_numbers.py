@@ -80,6 +80,47 @@ def test_gradients_of_fourier_transforms(dtype: torch.dtype, tmp_path: Path) -> 
         assert torch.allclose(found[key].cpu(), value, close, close * float(value.abs().max())), key
 
 
+#: Functions of a row of eight real numbers, beside complex numbers of Python.
+WITH_NUMBERS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "product": lambda x: (1 + 2j) * fft.rfft(x),
+    "quotient": lambda x: fft.rfft(x) / 2j,
+    "sum": lambda x: fft.rfft(x) + 1j,
+    "turned difference": lambda x: 1j - fft.rfft(x),
+    "turned quotient": lambda x: 1j / (fft.rfft(x) + 0.5),
+    "scaled difference": lambda x: torch.rsub(fft.rfft(x), 2j, alpha=3),
+    "complex factor": lambda x: torch.add(fft.rfft(x), fft.rfft(x.flip(0)), alpha=2j),
+    "complex factor of a difference": lambda x: torch.sub(fft.rfft(x), fft.fft(x)[:5], alpha=1j),
+    "several": lambda x: (1 + 2j) * fft.rfft(x) / 3j - (2 - 1j),
+    "and back": lambda x: fft.irfft((1 + 2j) * fft.rfft(x) + 1j, 8),
+    "of reals": lambda x: x * (1 + 2j),
+    "phase": lambda x: torch.exp(1j * x),
+    "sum with reals": lambda x: (x + 1j) * (1j - x) / (x - (3 - 1j)),
+    "reals below": lambda x: 1j / (x * x + 1) + x / (1 + 2j),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("step", [False, True])
+def test_complex_numbers_of_python(step: bool, dtype: torch.dtype, tmp_path: Path) -> None:
+    """The exporter ignores the imaginary part of a factor, and takes no real tensor with one."""
+
+    def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        found, x = {}, d["x"].detach().requires_grad_(step)
+        for name, function in WITH_NUMBERS.items():
+            y = function(x)
+            y = torch.view_as_real(y) if y.is_complex() else y
+            found[name] = torch.autograd.grad((y * y * y).sum(), x)[0] if step else y
+        return found
+
+    draw = torch.Generator().manual_seed(11)
+    inputs = {"x": torch.randn(8, generator=draw, dtype=torch.float64).to(dtype)}
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path, quiet=True)(inputs)
+    close = 1e-4 if dtype == torch.float32 else 1e-10
+    for key, value in run(inputs).items():
+        assert found[key].dtype == value.dtype, key
+        assert torch.allclose(found[key].cpu(), value, close, close * float(value.abs().max())), key
+
+
 def test_pairs_of_halves_are_refused_by_name(tmp_path: Path) -> None:
     def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {"y": d["x"].chalf().real.float()}

@@ -155,12 +155,25 @@ def test_counts_beyond_the_length_are_visible(tmp_path: Path) -> None:
 
 
 def test_pools_whose_last_window_begins_in_the_padding(tmp_path: Path) -> None:
-    """ONNX has one window more; the host calls torch then."""
+    """ONNX has one window more; the host calls torch where one axis needs its ceil mode."""
+    pools: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "max1": lambda x: functional.max_pool1d(x[0], 2, 2, 1, ceil_mode=True),
+        "max2": lambda x: functional.max_pool2d(x, 2, 2, 1, ceil_mode=True),
+        "max3": lambda x: functional.max_pool3d(x[None], (1, 2, 2), 2, (0, 1, 1), ceil_mode=True),
+        "long steps": lambda x: functional.max_pool1d(x[0], 2, 3, 1, ceil_mode=True),
+        "average1": lambda x: functional.avg_pool1d(x[0], 2, 2, 1, ceil_mode=True),
+        "average2": lambda x: functional.avg_pool2d(x, 2, 2, 1, ceil_mode=True),
+        "two axes": lambda x: functional.max_pool2d(x, (2, 3), (2, 3), 1, ceil_mode=True),
+        "two averages": lambda x: functional.avg_pool2d(x, (2, 3), (2, 3), 1, ceil_mode=True),
+    }
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        x = d["x"].detach().requires_grad_()
-        made = functional.max_pool2d(x, 2, 2, 1, ceil_mode=True)
-        return {"made": made.detach(), "grad": torch.autograd.grad(made.cos().sum(), x)[0]}
+        x, found = d["x"].detach().requires_grad_(), {}
+        for name, pool in pools.items():
+            made = pool(x)
+            found[name] = made.detach()
+            (found[f"{name}, back"],) = torch.autograd.grad(made.cos().sum(), x)
+        return found
 
     inputs = {"x": torch.sin(torch.arange(49.0) * 3).reshape(1, 1, 7, 7)}
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
