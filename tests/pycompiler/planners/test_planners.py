@@ -27,7 +27,8 @@ from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.layout import plan_layouts
 from pycompiler.planners.location import plan_locations
 from pycompiler.planners.side import plan_sides
-from pycompiler.scheduler.address_planner import Block, pack, plan_addresses
+from pycompiler.scheduler.address_planner import plan_addresses
+from pycompiler.scheduler.best_fit import Block, Chains
 
 
 def laid_out(
@@ -231,7 +232,9 @@ def test_values_of_the_host_have_no_device_place() -> None:
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 20), st.integers(0, 10))))
 def test_packing_keeps_living_blocks_apart(rows: list[tuple[int, int, int]]) -> None:
     blocks = [Block(f"b{i}", w, s, s + n) for i, (w, s, n) in enumerate(rows)]
-    where, needed = pack(blocks)
+    chains = Chains(blocks)
+    found, needed = chains.packed(chains.starts)
+    where = chains.of_blocks(found)
     assert set(where) == {block.name for block in blocks}
     for i, one in enumerate(blocks):
         assert 0 <= where[one.name] <= needed - one.words
@@ -294,7 +297,8 @@ def test_values_that_do_not_fit_together() -> None:
 def test_more_than_dram() -> None:
     target = load_target("mini")
     blocks = [Block(f"b{i}", target.words("dram") // 2 + 1, 0, 0) for i in range(2)]
-    assert pack(blocks)[1] > target.words("dram")
+    chains = Chains(blocks)
+    assert chains.packed(chains.starts)[1] > target.words("dram")
     size = 2 * prod(target.pe_shape) * target.words("lm0")
     count = target.words("dram") // (size // 2) + 1
     names = [f"x{i}" for i in range(count)]
