@@ -53,14 +53,14 @@ def _filled(size: Sequence[int], value: complex, *, dtype: Any = None, **_: Any)
 
 
 def _with_number(op: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule of an operator one of whose operands may be a complex number of Python."""
+
     def made_of(x: Any, y: Any, alpha: complex = 1) -> Any:
         if not any(isinstance(one, complex) for one in (x, y, alpha)):
             return NotImplemented
         y = y if alpha == 1 else y * alpha
-        kind, rank = (
-            torch.result_type(x, y),
-            max(one.ndim for one in (x, y) if torch.is_tensor(one)),
-        )
+        kind = torch.result_type(x, y)
+        rank = max(one.ndim for one in (x, y) if torch.is_tensor(one))
 
         def whole(one: Any) -> Any:
             if not torch.is_tensor(one):

@@ -12,7 +12,6 @@ if __package__ in (None, ""):
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[3])]
 
 import torch
-from quick_export import keep_tables_of_exports
 from suites.command import Suite, main
 
 from torch_suite.cases import chosen_tests
@@ -20,6 +19,5 @@ from torch_suite.judge import judge
 from torch_suite.page import PAGE, RECORDS, page
 
 if __name__ == "__main__":
-    keep_tables_of_exports()
     version = f"torch {torch.__version__.partition('+')[0]}"
     sys.exit(main(Suite(version, chosen_tests, judge, RECORDS, PAGE, page)))
