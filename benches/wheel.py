@@ -22,10 +22,10 @@ ALLOWED = (
     r"emu2/explain/\w+\.toml",
     r"emu2/(py\.typed|_core\.pyi|_core\.abi3\.so|_core\.pyd)",
     r"emu2_pytest/(\w+\.py|py\.typed)",
-    r"pycompiler/(\w+/)*\w+\.py",
+    r"pycompiler/(\w+/)*(\w+\.py|py\.typed)",
     r"pycompiler/presets/\w+\.json",
     r"pycompiler/dashboard/\w+\.(js|css|html)",
-    r"pycompiler/(py\.typed|app/gpfnapp\.fbs|errors/causes\.toml|pfvm/nans\.toml)",
+    r"pycompiler/(app/gpfnapp\.fbs|errors/causes\.toml|pfvm/nans\.toml)",
     r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
 )
 """Files that a wheel may hold."""
@@ -48,6 +48,8 @@ NEEDED = (
     "pycompiler/dashboard/base.js",
     "pycompiler/dashboard/index.html",
     "pycompiler/errors/causes.toml",
+    "pycompiler/mlsdk/importable/mlsdk/__init__.py",
+    "pycompiler/mlsdk/importable/mlsdk/py.typed",
     "pycompiler/pfvm/nans.toml",
     "pycompiler/presets/O3.json",
     "pycompiler/py.typed",

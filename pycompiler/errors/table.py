@@ -79,6 +79,13 @@ TABLE: dict[str, Kind] = {
         "name another file",
         {"path": "in.npz", "reason": "--outputs would overwrite --inputs"},
     ),
+    "P0011": Kind(
+        FileError,
+        "`{path}` was not written by `python -m pycompiler.mlsdk install`: {reason}",
+        "move it away, or use another environment; `python -m pycompiler.mlsdk SCRIPT` needs no "
+        "install",
+        {"path": "site-packages/mlsdk", "reason": "it has no `written_by_pycompiler.json`"},
+    ),
     # P01: from Python to ONNX
     **EXPORT_TABLE,
     # P02: graphs and layouts

@@ -1,28 +1,59 @@
-"""``python -m pycompiler.mlsdk SCRIPT [ARG...]``."""
+"""``python -m pycompiler.mlsdk SCRIPT [ARG...]``, and commands that prepare scripts."""
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from emu2.streams import leave, open_closed_streams
 
 from ..console import report_problem
-from ..errors import error
+from ..errors import PycompilerError, error
+from .install import install, site_packages, uninstall
 from .script import run_script
 
-USAGE = "python -m pycompiler.mlsdk SCRIPT [ARG...]"
+USAGE = "python -m pycompiler.mlsdk SCRIPT [ARG...], or install|uninstall [--target FOLDER]"
+HELP = f"""usage: {USAGE}
+
+SCRIPT     runs a script written for MLSDK; `import mlsdk` gives this one
+install    writes the packages `mlsdk` and `fx2onnx` into the environment, or into FOLDER, so
+           that plain Python, notebooks and editors find them
+uninstall  removes them
+"""
 
 
 def main() -> int:
-    """Run the script named on the command line and return its exit code."""
+    """Do what the command line says and return the exit code."""
     # As in Python, what a script prints for a closed stream is dropped.
     open_closed_streams(drop_output=True)
-    arguments = sys.argv[1:]
-    if arguments in (["-h"], ["--help"]):
-        print(f"usage: {USAGE}\n\nRuns a script written for MLSDK; `import mlsdk` gives this one.")
-        return 0
-    if not arguments or arguments[0].startswith("-"):
-        problem = f"unknown option `{arguments[0]}`" if arguments else "no script given"
-        return report_problem(error("P0007", problem=problem, usage=USAGE))
-    return run_script(arguments[0], arguments[1:])
+    first, *rest = sys.argv[1:] or [""]
+    try:
+        if first in ("-h", "--help"):
+            print(HELP, end="")
+            return 0
+        if not first or first.startswith("-"):
+            raise _usage(f"unknown option `{first}`" if first else "no script given")
+        if first in ("install", "uninstall"):
+            return _packages(first, rest)
+    except PycompilerError as problem:
+        return report_problem(problem)
+    return run_script(first, rest)
+
+
+def _packages(command: str, arguments: Sequence[str]) -> int:
+    """Write or remove the packages."""
+    if arguments and (len(arguments) != 2 or arguments[0] != "--target"):
+        raise _usage(f"unknown arguments `{' '.join(arguments)}`")
+    target = Path(arguments[1]) if arguments else None
+    done, work = ("wrote", install) if command == "install" else ("removed", uninstall)
+    for place in (places := work(target)):
+        print(f"{done} {place}")
+    if not places:
+        print(f"nothing to remove in {target or site_packages()}")
+    return 0
+
+
+def _usage(problem: str) -> PycompilerError:
+    return error("P0007", problem=problem, usage=USAGE)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.util
 import io
 import os
 import sys
@@ -21,46 +18,9 @@ from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
 from ..files import TEXT_BYTES, read_input
 from ..frontend.no_writes import model_place
 from ..runtime import proxy
+from .install import SOURCES
 
-_OURS = __package__ or "pycompiler.mlsdk"
-#: The modules that scripts import, and the modules that they get.
-_ALIASES = {"mlsdk": _OURS, "fx2onnx": f"{_OURS}.naming"}
-#: Modules of the names that scripts import, for the processes that they start.
-_IMPORTABLE = str(Path(__file__).parent / "importable")
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
-
-
-def _ours(name: str) -> str | None:
-    """Return the module of this package that ``name`` stands for."""
-    first, dot, rest = name.partition(".")
-    return _ALIASES[first] + dot + rest if first in _ALIASES else None
-
-
-class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Maps ``mlsdk`` and its submodules to the modules of this package."""
-
-    def find_spec(
-        self, fullname: str, path: object = None, target: object = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        ours = _ours(fullname)
-        if ours is None or importlib.util.find_spec(ours) is None:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == _OURS)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = importlib.import_module(_ours(spec.name) or spec.name)
-        # The import system sets its spec on the returned module; ours must keep its own.
-        self._own = (module.__spec__, module.__loader__, module.__package__)
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__, module.__loader__, module.__package__ = self._own
-
-
-def install_alias() -> None:
-    """Make ``import mlsdk`` load this package from now on."""
-    if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Alias())
 
 
 def _compiled(script: Path, file: str) -> types.CodeType:
@@ -91,7 +51,6 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
     except SyntaxError:
         traceback.print_exc(limit=0)
         return USER_EXIT
-    install_alias()
     module = types.ModuleType("__main__")
     module.__file__ = file
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
@@ -99,7 +58,8 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
     sys.modules["__main__"] = module
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
-    sys.path.append(_IMPORTABLE)
+    # Before another `mlsdk` of the environment. Processes that the script starts get this path too.
+    sys.path.insert(1, str(SOURCES))
     try:
         exec(code, module.__dict__)
     except PycompilerError as problem:

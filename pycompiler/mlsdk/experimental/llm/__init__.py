@@ -1,0 +1,1 @@
+"""Helpers for decoders of texts: masks, caches, pipelines."""

@@ -1,0 +1,3 @@
+"""See :mod:`pycompiler.mlsdk.linter`."""
+
+from pycompiler.mlsdk.linter import *

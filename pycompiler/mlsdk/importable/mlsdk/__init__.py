@@ -1,0 +1,3 @@
+"""The interface of MLSDK, from :mod:`pycompiler.mlsdk`."""
+
+from pycompiler.mlsdk import *

@@ -1,0 +1,1 @@
+"""Parts of MLSDK that its vendor calls experimental."""

@@ -1,0 +1,1 @@
+"""Helpers for decoders of texts, from :mod:`pycompiler.mlsdk.experimental.llm`."""

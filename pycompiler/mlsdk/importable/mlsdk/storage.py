@@ -1,0 +1,3 @@
+"""Paths of scripts' files, from :mod:`pycompiler.mlsdk.storage`."""
+
+from pycompiler.mlsdk.storage import path as path
