@@ -356,6 +356,12 @@ TABLE: dict[str, Kind] = {
         "SECTION.NAME.KEY, such as timing.mv_latency",
         {"setting": "lm=1", "reason": "there is no value of this name", "names": "lm_words"},
     ),
+    "P0709": Kind(
+        OptionError,
+        "`{name}` {problem}",
+        "{remedy}",
+        {"name": "Context.compil", "problem": "is unknown", "remedy": "did you mean `compile`?"},
+    ),
     # P08: partitions, plug-ins, several devices
     **DOORS_TABLE,
     # P09: our bugs, and a host that is too small

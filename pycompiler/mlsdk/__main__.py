@@ -8,13 +8,18 @@ from emu2.streams import leave, open_closed_streams
 
 from ..console import report_problem
 from ..errors import PycompilerError, error
+from .check import check_scripts
 from .install import install, site_packages, uninstall
 from .script import run_script
 
-USAGE = "python -m pycompiler.mlsdk SCRIPT [ARG...], or install|uninstall [--target FOLDER]"
+USAGE = (
+    "python -m pycompiler.mlsdk SCRIPT [ARG...], or check SCRIPT..., "
+    "or install|uninstall [--target FOLDER]"
+)
 HELP = f"""usage: {USAGE}
 
 SCRIPT     runs a script written for MLSDK; `import mlsdk` gives this one
+check      says which calls of scripts this MLSDK does not have; the scripts do not run
 install    writes the packages `mlsdk` and `fx2onnx` into the environment, or into FOLDER, so
            that plain Python, notebooks and editors find them
 uninstall  removes them
@@ -34,6 +39,8 @@ def main() -> int:
             raise _usage(f"unknown option `{first}`" if first else "no script given")
         if first in ("install", "uninstall"):
             return _packages(first, rest)
+        if first == "check":
+            return check_scripts(rest) if rest else report_problem(_usage("no script given"))
     except PycompilerError as problem:
         return report_problem(problem)
     return run_script(first, rest)

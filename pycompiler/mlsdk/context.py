@@ -38,6 +38,8 @@ class Context:
     context that close over the tensor, and by loaded functions that registered one of that name.
     """
 
+    device: MNDevice
+    registry: ContextRegistry
     _active: ClassVar[Context | None] = None
 
     def __init__(self, device: MNDevice):

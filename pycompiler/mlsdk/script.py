@@ -12,6 +12,7 @@ import traceback
 import types
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..console import report_problem, show_warnings_plainly
 from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
@@ -23,11 +24,12 @@ from .install import SOURCES
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
-def _compiled(script: Path, file: str) -> types.CodeType:
+def read_script(script: Path, file: str, flags: int = 0) -> Any:
+    """Compile a script; ``flags`` are those of Python's ``compile``. P0001, P0005, SyntaxError."""
     data = read_input(script, TEXT_BYTES)
     try:
         tokenize.detect_encoding(io.BytesIO(data).readline)  # refuses an unknown declared encoding
-        return compile(data, file, "exec", dont_inherit=True)
+        return compile(data, file, "exec", flags, dont_inherit=True)
     except SyntaxError as problem:
         if "codec" in str(problem) or "encoding" in str(problem) or "null bytes" in str(problem):
             raise error("P0005", path=script, reason=problem.msg) from problem
@@ -45,7 +47,7 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
     show_warnings_plainly()
     file = os.path.abspath(script)
     try:
-        code = _compiled(Path(script), file)
+        code = read_script(Path(script), file)
     except PycompilerError as problem:
         return report_problem(problem)
     except SyntaxError:

@@ -1,0 +1,120 @@
+"""Finds calls in a script that this MLSDK does not have. The script is read, not run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ..console import report_problem
+from ..errors import USER_EXIT, PycompilerError, SourceLocation, error
+from ..options import OPTIONS, parse_options
+from ..runtime.device import find_device
+from .context import Context
+from .device import MNDevice
+from .script import read_script
+from .script_names import Known, NamesOfScript, refuses
+
+_PAGE = "docs/mlsdk.md lists what there is"
+
+
+class Checker(NamesOfScript):
+    """Reads a script. ``findings`` has a diagnostic for each unknown or wrong call.
+
+    P0709; P0601, P0701 to P0703 for devices, options and calls that are refused.
+    """
+
+    def __init__(self, tree: ast.Module, file: str):
+        self.calls = 0
+        self.findings: list[PycompilerError] = []
+        self._file = file
+        super().__init__(tree)
+
+    def note(self, node: ast.AST, problem: PycompilerError) -> None:
+        """Keep a diagnostic with the place of a node."""
+        if self.settled:
+            line, column = getattr(node, "lineno", None), getattr(node, "col_offset", -1)
+            problem.place = SourceLocation(self._file, line, column + 1)
+            self.findings.append(problem)
+
+    def unknown(self, node: ast.AST, owner: str, name: str, known: Iterable[str]) -> None:
+        """Keep P0709 for a name that ``owner`` does not have; ``known`` are those that it has."""
+        near = get_close_matches(name, [own for own in known if not own.startswith("_")], 1)
+        remedy = f"did you mean `{near[0]}`? {_PAGE}" if near else _PAGE
+        full = f"{owner}.{name}" if owner else name
+        self.note(node, error("P0709", name=full, problem="is unknown", remedy=remedy))
+
+    def call(self, node: ast.Call, called: Known) -> None:
+        """Check the arguments of a call of something of MLSDK."""
+        self.calls += self.settled
+        signature, keywords = called.signature(), [k for k in node.keywords if k.arg is not None]
+        parameters = dict(signature.parameters)
+        if getattr(called.what, "__func__", None) is Context.compile_automap:
+            # It passes these on.
+            own = inspect.signature(Context.compile).parameters.values()
+            parameters.pop("settings")
+            parameters |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY}
+            signature = inspect.Signature(list(parameters.values()))
+        takes = f"it takes ({', '.join(parameters)})"
+        for keyword in keywords:
+            open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+            if keyword.arg not in parameters and not open_ended:
+                near = get_close_matches(str(keyword.arg), parameters, 1)
+                remedy = f"did you mean `{near[0]}`? {takes}" if near else takes
+                problem = f"has no parameter `{keyword.arg}`"
+                fault = error("P0709", name=called.name, problem=problem, remedy=remedy)
+                return self.note(keyword.value, fault)
+        spread = any(isinstance(one, ast.Starred) for one in node.args)
+        if not spread and len(keywords) == len(node.keywords):
+            try:
+                signature.bind(*node.args, **{str(k.arg): k for k in keywords})
+            except TypeError as fault:
+                problem = f"cannot be called like this: {fault}"
+                fit = error("P0709", name=called.name, problem=problem, remedy=takes)
+                return self.note(node, fit)
+        if (refusal := refuses(called)) is not None:
+            self.note(node, refusal)
+        if called.what is MNDevice:
+            for one in (*node.args, *(k.value for k in keywords)):
+                if isinstance(one, ast.Constant):
+                    self._try(one, find_device, one.value)
+        for keyword in keywords:
+            if keyword.arg == "options" and isinstance(keyword.value, ast.Dict):
+                self._options(keyword.value)
+        return None
+
+    def _options(self, given: ast.Dict) -> None:
+        """Check the options that are written out; files of options may not exist yet."""
+        for key, value in zip(given.keys, given.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                known = OPTIONS.get(key.value)
+                if known is None:
+                    self._try(key, parse_options, {key.value: None})
+                elif isinstance(value, ast.Constant) and not known.accepts("a/path"):
+                    self._try(value, parse_options, {key.value: value.value})
+
+    def _try(self, node: ast.AST, work: Any, argument: object) -> None:
+        try:
+            work(argument)
+        except PycompilerError as problem:
+            self.note(node, problem)
+
+
+def check_scripts(paths: list[str]) -> int:
+    """Print what is unknown in scripts, a line about each; return the exit code. P0001, P0005."""
+    found = 0
+    for path in paths:
+        try:
+            tree = read_script(Path(path), path, ast.PyCF_ONLY_AST)
+        except SyntaxError as fault:
+            place = SourceLocation(path, fault.lineno, fault.offset)
+            raise error("P0005", path=path, reason=fault.msg, place=place) from fault
+        checker = Checker(tree, path)
+        for problem in checker.findings:
+            report_problem(problem)
+        found += len(checker.findings)
+        print(f"{path}: {checker.calls} calls of MLSDK, {len(checker.findings)} findings")
+    return USER_EXIT if found else 0
