@@ -20,7 +20,7 @@ from torch import nn
 
 from pycompiler.mlsdk import Context, MNCoreSGD, MNDevice
 
-SCRIPTS = Path(__file__).parents[1] / "tests/pycompiler/mlsdk/scripts"
+SCRIPTS = Path(__file__).parents[1] / "examples/mlsdk"
 SCRIPT = SCRIPTS / "mnist.py"
 THREADS = "2"
 #: Seconds of a step and of an epoch; the accuracy after one.

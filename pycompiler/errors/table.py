@@ -362,6 +362,12 @@ TABLE: dict[str, Kind] = {
         "{remedy}",
         {"name": "Context.compil", "problem": "is unknown", "remedy": "did you mean `compile`?"},
     ),
+    "P0710": Kind(
+        OptionError,
+        "the environment variable `{name}` is unknown",
+        "{remedy} docs/mlsdk_environment.md lists those of MLSDK that may be set",
+        {"name": "CODEGEN_SA_STEP", "remedy": "did you mean `CODEGEN_SA_STEPS`?"},
+    ),
     # P08: partitions, plug-ins, several devices
     **DOORS_TABLE,
     # P09: our bugs, and a host that is too small

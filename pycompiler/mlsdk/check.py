@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from ..console import report_problem
 from ..errors import USER_EXIT, PycompilerError, SourceLocation, error
 from ..options import OPTIONS, parse_options
-from ..runtime.device import find_device
+from ..presets.variables import unknown_variables
 from .context import Context
 from .device import MNDevice
 from .script import read_script
@@ -24,7 +25,7 @@ _PAGE = "docs/mlsdk.md lists what there is"
 class Checker(NamesOfScript):
     """Reads a script. ``findings`` has a diagnostic for each unknown or wrong call.
 
-    P0709; P0601, P0701 to P0703 for devices, options and calls that are refused.
+    P0709; P0601, P0701 to P0703, P0710 for devices, options, calls and variables that are refused.
     """
 
     def __init__(self, tree: ast.Module, file: str):
@@ -32,6 +33,11 @@ class Checker(NamesOfScript):
         self.findings: list[PycompilerError] = []
         self._file = file
         super().__init__(tree)
+        for node in ast.walk(tree):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and re.fullmatch(r"[A-Z]+_[A-Z0-9_]+", text):
+                for problem in unknown_variables([text]):
+                    self.note(node, problem)
 
     def note(self, node: ast.AST, problem: PycompilerError) -> None:
         """Keep a diagnostic with the place of a node."""
@@ -80,7 +86,7 @@ class Checker(NamesOfScript):
         if called.what is MNDevice:
             for one in (*node.args, *(k.value for k in keywords)):
                 if isinstance(one, ast.Constant):
-                    self._try(one, find_device, one.value)
+                    self._try(one, MNDevice, one.value)
         for keyword in keywords:
             if keyword.arg == "options" and isinstance(keyword.value, ast.Dict):
                 self._options(keyword.value)

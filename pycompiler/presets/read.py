@@ -17,17 +17,13 @@ from typing import Any
 
 from ..errors import error
 from ..files import TEXT_BYTES, read_input
+from .variables import DEVICE, PREFIXES, unknown_variables
+from .variables import FIND_BEST as FIND_BEST
+from .variables import FOLDER as FOLDER
+from .variables import SA_STEPS as SA_STEPS
 
-#: The environment variable that names the folder of presets.
-FOLDER = "PRESET_OPTIONS_DIR"
-#: The environment variable that asks for a search for the best options.
-FIND_BEST = "CODEGEN_FIND_BEST_COMPILE_OPTIONS"
-#: The one that stands for the option ``sa_expected_run_iters``.
-SA_STEPS = "CODEGEN_SA_STEPS"
 OWN = Path(__file__).parent
 _SUFFIX = ".json"
-#: Variables with these beginnings steer compiles of other installations.
-_PREFIXES = ("CODEGEN_", "MNCORE_", "PFVM_")
 
 
 @dataclass(frozen=True)
@@ -94,14 +90,16 @@ def environment_facts(
     ``environment`` are variables given to the compile; those of the process count if their names
     say that they steer a compile. ``preset`` says whether a preset was asked for, ``search``
     whether the environment decides if the best options are searched, ``anneals`` whether the
-    scheduler searches.
+    scheduler searches. P0710 for a variable whose name only looks like one of MLSDK.
     """
     process = {
         name: value
         for name, value in os.environ.items()
-        if name == FOLDER or name.startswith(_PREFIXES)
+        if name == FOLDER or name.startswith(PREFIXES)
     }
     found = {**process, **(environment or {})}
+    for problem in unknown_variables(found):
+        raise problem
     wanted = {FOLDER: preset, FIND_BEST: search, SA_STEPS: anneals}
     used = {name: str(found[name]) for name, own in wanted.items() if own and name in found}
-    return {"used": used, "ignored": sorted(found.keys() - used.keys())}
+    return {"used": used, "ignored": sorted(found.keys() - used.keys() - {DEVICE})}

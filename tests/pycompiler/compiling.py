@@ -26,7 +26,7 @@ from pycompiler.runtime.executable import DeviceFunction
 if TYPE_CHECKING:
     from pycompiler.mlsdk import Context
 
-SCRIPTS = Path(__file__).parent / "mlsdk" / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "examples" / "mlsdk"
 #: Whether this is `make test-long`.
 LONG = bool(os.environ.get("EMU2_LONG"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from pycompiler.cache import cache_key
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
-from pycompiler.presets.read import FOLDER, OWN, names, read_preset
+from pycompiler.presets.read import FOLDER, OWN, environment_facts, names, read_preset
+from pycompiler.presets.variables import KNOWN
 
 PAGE = OWN.parents[1] / "docs" / "compiler" / "presets.md"
 
@@ -122,7 +124,7 @@ def test_all_presets_give_the_same_bits(seed: int) -> None:
 
 
 def test_the_report_lists_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEGEN_SOME_SWITCH", "1")
+    monkeypatch.setenv("CODEGEN_DUMP_VSM", "1")
     monkeypatch.setenv(FOLDER, str(tmp_path))
     (tmp_path / "own.json").write_text(json.dumps({"emit": "concat"}))
 
@@ -136,7 +138,33 @@ def test_the_report_lists_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
         found: dict[str, Any] = report_of(tmp_path / out)["environment"]
         return found
 
-    ignored = ["A", "CODEGEN_SOME_SWITCH"]
+    ignored = ["A", "CODEGEN_DUMP_VSM"]
     found = compile_with("one", option_json="own")
     assert found == {"used": {FOLDER: str(tmp_path)}, "ignored": ignored}
     assert compile_with("two") == {"used": {}, "ignored": [*ignored, FOLDER]}
+
+
+@pytest.mark.parametrize("name", ["CODEGEN_SA_STEP", "MNCORE_FOO", "MLSDK_DEVICES", "PFVM_X"])
+@pytest.mark.parametrize("given", ["process", "envs"])
+def test_an_unknown_variable_is_refused(
+    name: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if given == "process":
+        monkeypatch.setenv(name, "1")
+    options = {"envs": {name: "1"}} if given == "envs" else {}
+    with pytest.raises(PycompilerError, match="P0710") as caught:
+        context("pfvm:cpu").compile(
+            lambda d: {"y": -d["x"]}, {"x": torch.ones(4)}, tmp_path, options=options
+        )
+    assert name in caught.value.message
+    assert ("`CODEGEN_SA_STEPS`?" in caught.value.help) == (name == "CODEGEN_SA_STEP")
+
+
+def test_the_page_lists_every_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All may be set. None of those without effect is called used, and the device is neither."""
+    page = (Path(__file__).parents[2] / "docs" / "mlsdk_environment.md").read_text()
+    assert {name for name in re.findall(r"`([A-Z0-9_]+)`", page) if name[-1] != "_"} == KNOWN
+    for name in KNOWN:
+        monkeypatch.setenv(name, "0")
+    facts = environment_facts(None, preset=False)
+    assert facts == {"used": {}, "ignored": sorted(KNOWN - {"MLSDK_DEVICE"})}

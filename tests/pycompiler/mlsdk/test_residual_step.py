@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from compiling import SCRIPTS
 
 import pycompiler.mlsdk
 from pycompiler.mlsdk import Context, MNCoreSGD, MNDevice
 from pycompiler.tolerance import NETWORKS
 
-SCRIPTS = Path(__file__).parent / "scripts"
 ARGUMENTS = ("--plain", "--steps", "0", "--batch", "32")
 
 

@@ -66,7 +66,7 @@ def test_add(tmp_path: Path, start: Start, device: str | None) -> None:
 
 @pytest.mark.parametrize("device", ["emu2", "mncore2:auto", "pfvm:cpu"])
 def test_the_device_as_an_argument(tmp_path: Path, start: Start, device: str) -> None:
-    done = start(SCRIPTS / "add_device.py", device, tmp_path)
+    done = start(Path(__file__).parent / "scripts" / "add_device.py", device, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{device} agrees True\n"
 

@@ -9,7 +9,7 @@ from mlsdk import Context, MNCoreAdam, MNDevice, storage
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-TEXTS = Path(__file__).parents[4] / "docs"
+TEXTS = Path(__file__).parents[2] / "docs"
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="mncore2:auto")

@@ -10,7 +10,7 @@ from mlsdk import Context, MNCoreAdamW, MNDevice, storage
 from torch import nn
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
-TEXTS = Path(__file__).parents[4] / "docs"
+TEXTS = Path(__file__).parents[2] / "docs"
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="mncore2:auto")
