@@ -34,6 +34,11 @@ Shape = tuple[int, ...]
 Node = tuple[str, Sequence[str], str]
 
 
+def without_progress(said: str) -> str:
+    """Return what a command said, but for how far it is: it says that on a slow computer only."""
+    return "".join(line for line in said.splitlines(True) if not line.startswith("compiling: "))
+
+
 def model_of(
     nodes: Sequence[Node],
     inputs: Mapping[str, Shape],
