@@ -121,7 +121,9 @@ class Known:
 
     def callable(self) -> bool:
         """Whether it is something of MLSDK that can be called."""
-        return not isinstance(self.what, Scope | types.ModuleType) and callable(self._call())
+        if self.instance:
+            return isinstance(self._call(), types.MethodType)
+        return not isinstance(self.what, Scope | types.ModuleType) and callable(self.what)
 
     def _call(self) -> Any:
         own = getattr(self.what, "__call__", None) if self.instance else None  # noqa: B004

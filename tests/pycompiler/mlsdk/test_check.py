@@ -80,6 +80,7 @@ FINE = {
     "spread arguments": START + "context.compile(*args)\ncontext.compile(g, **settings)",
     "an object's attributes": START
     + "context.device.name, context.registry.optimizers, f.codegen_dir",
+    "objects that nobody can call": START + "f({})(1), context(2), f.input_specs['x']()",
     "a path of options": START
     + "context.compile(g, {}, 'o', options={'option_json': 'mine.json'})",
     "a variable": "import os\nos.environ['CODEGEN_OP_DEF'] = os.environ['MY_CODEGEN_X'] = '1'",
@@ -143,6 +144,28 @@ def test_misspelt_names() -> None:
         found = Checker(trees[path], str(path)).findings
         setattr(node, field, name)
         assert any(f"{name}x" in own.message for own in found), f"{path}: {ast.unparse(node)}"
+
+
+#: Values of MLSDK of every kind.
+VALUES = ("mlsdk", "mlsdk.Context", "mlsdk.storage", "mlsdk.TensorLike", "mlsdk.trace_scope")
+VALUES += ("context", "context.registry", "context.compile", "f", "f({})", "f({})['y']")
+VALUES += ("f.input_specs['x']", "mlsdk.MNCoreSGD([])", "mlsdk.set_tensor_name(1, 2)")
+
+
+def test_any_script_can_be_read() -> None:
+    """Drawn names of real files stand for things of MLSDK; whatever happens to them is judged."""
+    files = sorted((Path(__file__).parents[3] / "pycompiler").rglob("*.py"))
+    seed = random.randrange(10**6)
+    print(f"{seed=}")
+    draw, judged = random.Random(seed), 0
+    for path in draw.sample(files, 150 if LONG else 8):
+        tree = ast.parse(path.read_text())
+        names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+        chosen = draw.sample(names, min(12, len(names)))
+        start = "".join(f"{name} = {draw.choice(VALUES)}\n" for name in chosen)
+        tree.body[:0] = ast.parse(f"import mlsdk\n{START}{start}").body
+        judged += Checker(tree, str(path)).calls
+    assert judged > 0
 
 
 def test_the_command(
