@@ -60,7 +60,7 @@ def _checked(op: Any, made_of: Callable[..., Any], leave: bool) -> Callable[...,
         try:
             found = made_of(*args, **kwargs)
         except PycompilerError as problem:  # it has no form for these operands
-            problem.place = problem.place or _current_place()
+            problem.place = problem.place or traced_place(get_current_meta())
             return _instead(op, args, kwargs, leave, problem)
         if found is NotImplemented or found is None:
             return found
@@ -109,15 +109,13 @@ def _instead(op: Any, args: Any, kwargs: Any, leave: bool, problem: PycompilerEr
 
 
 def _refused(op: Any, made: str, wanted: str, node: torch.fx.Node | None = None) -> PycompilerError:
-    place = _current_place()
-    if node is not None:
-        place = place_of(own_line(node.meta.get("stack_trace") or ""))
+    place = traced_place(get_current_meta() if node is None else node.meta)
     return error("P0140", place=place, op=op, made=made, wanted=wanted)
 
 
-def _current_place() -> SourceLocation | None:
-    """Find the line of the operator that torch is decomposing."""
-    return place_of(own_line(get_current_meta().get("stack_trace") or ""))
+def traced_place(meta: Mapping[str, Any]) -> SourceLocation | None:
+    """Find the line of a traced operator, or of the one that torch is decomposing."""
+    return place_of(own_line(meta.get("stack_trace") or ""))
 
 
 def differing(converted: torch.onnx.ONNXProgram) -> dict[Any, PycompilerError]:
@@ -148,7 +146,7 @@ def differing(converted: torch.onnx.ONNXProgram) -> dict[Any, PycompilerError]:
             own = TORCH_DTYPES.get(onnx_name(made.tensor_type.elem_type))
             sizes = static_shape(onnx.ValueInfoProto(type=made))
             same = sizes is None or sizes == shape
-            if same and (own is None or own == dtype):
+            if same and own == dtype:
                 continue
             if same and own is not None and mendable(own, dtype):
                 _cast(graph, node, value, elem)
@@ -223,8 +221,9 @@ def _inferred(
         return {}
     data = {}
     for value in operands:
-        if value.const_value is not None and value.const_value.size <= _MOST:
-            tensor = ir.serde.serialize_tensor(value.const_value)
+        held = ir.convenience.get_const_tensor(value)
+        if held is not None and held.size <= _MOST:
+            tensor = ir.serde.serialize_tensor(held)
             tensor.name = value.name or ""
             data[tensor.name] = tensor
     version = versions.get("", 0)

@@ -14,11 +14,10 @@ import onnx_ir as ir
 import torch
 from onnxscript import rewriter
 
-from ..errors import PycompilerError, error, place_of
+from ..errors import PycompilerError, error
 from ..graph.dtypes import uncomputed
 from ..pfvm.random import hidden as hidden_random
-from ..pfvm.source import own_line
-from .as_torch import differing
+from .as_torch import differing, traced_place
 from .host_calls import host_call, may_be_called
 from .near_constants import lift_near_constants
 from .plain_operators import all_in_plain_operators, in_plain_operators, untranslated
@@ -140,7 +139,7 @@ def _hide(
 
 def _why_not_converted(problem: BaseException) -> PycompilerError:
     node = _translated(problem)
-    place = None if node is None else place_of(own_line(node.meta.get("stack_trace") or ""))
+    place = None if node is None else traced_place(node.meta)
     while problem.__cause__ is not None:
         problem = problem.__cause__
         if type(problem).__name__ == "DispatchError" and node is not None:

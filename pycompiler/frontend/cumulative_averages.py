@@ -31,15 +31,9 @@ def shares_as_tensors() -> Iterator[None]:
         if isinstance(module, _BatchNorm) and isinstance(module.momentum, torch.Tensor):
             module.momentum = None
 
-    hooks = (
-        register_module_forward_pre_hook(before),
-        register_module_forward_hook(after, always_call=True),
-    )
-    try:
+    behind = register_module_forward_hook(after, always_call=True)
+    with register_module_forward_pre_hook(before), behind:
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def batch_norm(

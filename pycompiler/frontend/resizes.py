@@ -150,9 +150,12 @@ def _rules() -> dict[Any, _Resize]:
 RESIZES = _rules()
 
 
-def keep_resizes_whole(stack: ExitStack) -> None:
-    """Hide torch's forms of resizes in Python, which differ from its kernels, up to an exit."""
-    for op in RESIZES:
+def keep_kernels(stack: ExitStack) -> None:
+    """Hide torch's forms in Python that differ from its kernels, up to an exit.
+
+    They are those of resizes, and of a way back that loses the gradient of a NaN.
+    """
+    for op in (*RESIZES, _ATEN.softshrink.default):
         stack.callback(op.py_kernels.update, dict(op.py_kernels))
         stack.callback(op._dispatch_cache.clear)
         for key in op.py_kernels.keys() - {torch._C.DispatchKey.Meta}:

@@ -79,7 +79,7 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
         packet = getattr(node.target, "overloadpacket", None)
         if packet in _CAST_FIRST:
             _cast(node, _given_dtype(node), 1)
-        elif packet in _PROMOTED:
+        elif packet in _PROMOTED or _widens(node):
             _cast(node, value.dtype, 2)
         elif packet in _BOUNDED and not value.is_floating_point():
             range_ = torch.iinfo(value.dtype)
@@ -113,16 +113,22 @@ def _set_to(node: torch.fx.Node, number: complex) -> None:
         user.args = torch.fx.node.map_aggregate(user.args, lambda a: number if a is node else a)
 
 
+def _widens(node: torch.fx.Node) -> bool:
+    """Whether complex operands have another type than the result: the exporter has no cast."""
+    found = [one.meta["val"] for one in node.all_input_nodes if "val" in one.meta]
+    kinds = {one.dtype for one in found if isinstance(one, torch.Tensor) and one.is_complex()}
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_complex() and kinds - {value.dtype} != set()
+
+
 def _writes(node: torch.fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable
 
 
 def _given_dtype(node: torch.fx.Node) -> torch.dtype | None:
-    found = node.kwargs.get("dtype")
-    for argument, given in zip(node.target._schema.arguments, node.args, strict=False):  # type: ignore[union-attr]
-        found = given if argument.name == "dtype" else found
-    return found  # type: ignore[return-value]
+    names = [one.name for one in node.target._schema.arguments]  # type: ignore[union-attr]
+    return (dict(zip(names, node.args, strict=False)) | node.kwargs).get("dtype")
 
 
 def _cast(node: torch.fx.Node, dtype: torch.dtype | None, count: int) -> None:

@@ -18,7 +18,7 @@ from .attention import attention, flash_attention, is_hard
 from .class_loss import cross_entropy, no_plain_classes
 from .double_forms import doubles_of, either
 from .odd_shapes import ODD_SHAPES, is_number
-from .plain_operators.complex_numbers import FILLED, WITH_NUMBERS, meets_number
+from .plain_operators.complex_numbers import BY_PARTS, WITH_NUMBERS, meets_number
 from .plain_operators.images import PADS
 from .plain_operators.places import indexed, joined_empty, scatter_reduced
 from .plain_operators.replacements import not_expressible
@@ -91,11 +91,7 @@ def _average(op: Any) -> _Rule:
         found = op(x, sizes, stride, [0] * inner, False, True)
         return found * (prod(sizes) / divisor_override)
 
-    return _Rule(_own_divisor, made_of)
-
-
-def _own_divisor(node: torch.fx.Node) -> bool:
-    return _argument(node, 6, "divisor_override", None) is not None
+    return _Rule(lambda node: _argument(node, 6, "divisor_override", None) is not None, made_of)
 
 
 def _trains(node: torch.fx.Node) -> bool:
@@ -169,23 +165,19 @@ def _adaptive_average(x: torch.Tensor, sizes: Sequence[int]) -> Any:
 def _reads_a_view(node: torch.fx.Node) -> bool:
     """Whether strides are those of a view's memory, which the exporter takes for rows in order."""
     x: Any = node.args[0]
-    return not x.meta["val"].is_contiguous() or _offset(x.meta["val"]) != 0
-
-
-def _offset(x: torch.Tensor) -> int:
-    return int(x.storage_offset())
+    return not x.meta["val"].is_contiguous() or x.meta["val"].storage_offset() != 0
 
 
 def _as_strided(
     x: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Any:
     """Pick the elements by their place in memory, if ``x`` has all of its memory."""
-    if x.is_contiguous() and not _offset(x):
+    if x.is_contiguous() and not x.storage_offset():
         return NotImplemented
     steps = x.stride()
     order = sorted(range(x.ndim), key=lambda axis: -steps[axis])
     whole = x.permute(order)
-    if _offset(x) or not whole.is_contiguous():
+    if x.storage_offset() or not whole.is_contiguous():
         raise not_expressible("aten.as_strided.default of a part of a tensor")
     first = storage_offset or 0
     place = torch.arange(first, first + 1)
@@ -248,13 +240,8 @@ def _by_mask(node: torch.fx.Node) -> bool:
     return only is not None and only.meta["val"].dtype == torch.bool
 
 
-def _with_ellipsis(node: torch.fx.Node) -> bool:
-    """Whether an Einsum has an ellipsis, whose operands ONNX wants of one rank."""
-    return "." in str(node.args[0])
-
-
 def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None) -> Any:
-    """Give the axes of the ellipsis letters, and repeat those of size 1."""
+    """Give the axes of an ellipsis letters, and repeat those of size 1: ONNX wants one rank."""
     if "." not in equation:
         return NotImplemented
     reads, arrow, result = equation.replace(" ", "").partition("->")
@@ -280,6 +267,10 @@ def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None
     return torch.einsum(f"{','.join(terms)}->{result.replace('...', letters)}", *spread)
 
 
+def _makes_complex(node: torch.fx.Node) -> bool:
+    return bool(node.meta["val"].is_complex())
+
+
 def _joins_otherwise(node: torch.fx.Node) -> bool:
     """Whether a scatter leaves out its own elements, or takes means, which ONNX has not."""
     without = not _argument(node, 5, "include_self", True)
@@ -293,6 +284,7 @@ def _scatter_reduced(*args: Any, **kwargs: Any) -> Any:
 
 
 _RULES: dict[object, _Rule] = {
+    **{op: _Rule(_makes_complex, rule) for op, rule in BY_PARTS.items()},
     _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool3d.default: _Rule(_uneven, _adaptive_average),
@@ -304,7 +296,7 @@ _RULES: dict[object, _Rule] = {
     ),
     _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
     _ATEN.cat.default: _Rule(_all_empty, joined_empty),
-    _ATEN.einsum.default: _Rule(_with_ellipsis, _einsum),
+    _ATEN.einsum.default: _Rule(lambda node: "." in str(node.args[0]), _einsum),
     _ATEN.index_put.default: _Rule(_by_mask, indexed),
     _ATEN.logit.default: _Rule(_wide_edges, _logit),
     _ATEN.linalg_vector_norm.default: _Rule(_of_all, _vector_norm),
@@ -324,7 +316,6 @@ _RULES: dict[object, _Rule] = {
         lambda node: True, flash_attention
     ),
     _ATEN.scatter_reduce.two: _Rule(_joins_otherwise, _scatter_reduced),
-    **{op: _Rule(lambda node: node.meta["val"].is_complex(), rule) for op, rule in FILLED.items()},
     **{op: _Rule(meets_number, rule) for op, rule in WITH_NUMBERS.items()},
     **{op: _Rule(rule.concerns, rule) for op, rule in RESIZES.items()},
     **{op: _Rule(*rule) for op, rule in ODD_SHAPES.items()},

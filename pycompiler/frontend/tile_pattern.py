@@ -6,6 +6,7 @@ Gathers may follow each other, and a Pad with zeros may stand in front of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,10 +43,7 @@ def tiles(
 
     Also return the names of the ONNX nodes before it, which are no longer needed.
     """
-    readers: dict[str, int] = dict.fromkeys(outputs, 1)
-    for proto in protos.values():
-        for name in proto.input:
-            readers[name] = readers.get(name, 0) + 1
+    readers = Counter([*outputs, *(name for proto in protos.values() for name in proto.input)])
     makers = {out: name for name, proto in protos.items() for out in proto.output}
     found: dict[str, MNNode] = {}
     joined: set[str] = set()

@@ -130,21 +130,18 @@ def training_step(
         return results
 
     buffers.append(counter.calls)
-    watched = register_module_forward_pre_hook(note)
-    try:
-        leaves = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in inputs)
-        with (
-            _in_step(),
-            plain_kernels(),
-            _kept(counter.calls),
-            counted(counter),
-            _no_new_state(),
-            shares_as_tensors(),
-            gradients,
-        ):
-            traced = _traced(numbered, leaves)
-    finally:
-        watched.remove()
+    leaves = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in inputs)
+    with (
+        register_module_forward_pre_hook(note),
+        _in_step(),
+        plain_kernels(),
+        _kept(counter.calls),
+        counted(counter),
+        _no_new_state(),
+        shares_as_tensors(),
+        gradients,
+    ):
+        traced = _traced(numbered, leaves)
     names = [n.target for n in traced.graph.nodes if n.op == "get_attr"]
     attributes = {n: getattr(traced, n) for n in dict.fromkeys(names)}
     tensors = {n: t for n, t in attributes.items() if isinstance(t, torch.Tensor)}
@@ -204,12 +201,8 @@ def _no_new_state() -> Iterator[None]:
                 remedy="use MNCoreSGD, MNCoreAdam, MNCoreAdamW, or an MNCoreOptimizer of your own",
             )
 
-    hooks = (register_optimizer_step_pre_hook(note), register_optimizer_step_post_hook(check))
-    try:
+    with register_optimizer_step_pre_hook(note), register_optimizer_step_post_hook(check):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ come from a Transpose that exchanges them, and a Reshape that makes pictures and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import onnx
@@ -20,10 +21,7 @@ def weight_gradients(
     protos: Mapping[str, onnx.NodeProto], types: Mapping[str, TensorType], outputs: Iterable[str]
 ) -> tuple[dict[str, MNNode], set[str]]:
     """Return the nodes in place of such Convs, by name, and the names of nodes no longer needed."""
-    readers: dict[str, int] = dict.fromkeys(outputs, 1)
-    for proto in protos.values():
-        for name in proto.input:
-            readers[name] = readers.get(name, 0) + 1
+    readers = Counter([*outputs, *(name for proto in protos.values() for name in proto.input)])
     makers = {out: proto for proto in protos.values() for out in proto.output}
     found: dict[str, MNNode] = {}
     spare: set[str] = set()

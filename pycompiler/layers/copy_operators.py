@@ -55,11 +55,8 @@ class Copy(Moving):
         ends = list(dict.fromkeys((*node.inputs, *node.outputs)))
         known = [name for name in ends if name in hints]
         main = max(known or node.inputs, key=lambda name: prod(graph.values[name].shape))
-        value, rank = graph.values[main], len(graph.values[node.outputs[0]].shape)
+        value, along = graph.values[main], self._along(node, graph, main)
         dtype, blocks = value.dtype, self.blocks(node, graph)
-        along: tuple[int | None, ...] = tuple(range(rank))
-        if main in node.inputs:
-            along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
         # Changed axes will lie in Addr, apart from their blocks: give them no units.
         spread = tuple(
             min(blocks.get(where, size), size) if where is not None else size
@@ -77,15 +74,18 @@ class Copy(Moving):
                 return other
         return found
 
+    def _along(self, node: MNNode, graph: MNGraph, name: str) -> tuple[int | None, ...]:
+        """Return the axis of the result along which each axis of an operand or result lies."""
+        if name in node.inputs:
+            return self.pick(node, graph, 0)[0][node.inputs.index(name)]
+        return tuple(range(len(graph.values[node.outputs[0]].shape)))
+
     def _near(
         self, node: MNNode, graph: MNGraph, target: Target, main: str, hint: Layout
     ) -> dict[str, Layout]:
         """Return layouts with the digits that ``hint`` has for the value ``main``, if possible."""
-        value, rank = graph.values[main], len(graph.values[node.outputs[0]].shape)
+        value, along = graph.values[main], self._along(node, graph, main)
         dtype, blocks = value.dtype, self.blocks(node, graph)
-        along: tuple[int | None, ...] = tuple(range(rank))
-        if main in node.inputs:
-            along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
         kept: dict[int, list[Part]] = {}
         for axis, where in enumerate(along):
             if where is not None:
@@ -115,7 +115,7 @@ class Copy(Moving):
                 found[name] = self._made(shape, placed, hint, dtype, target)
 
             for number, name in enumerate(node.outputs):
-                lay_out(name, range(rank))
+                lay_out(name, range(len(graph.values[name].shape)))
                 along = self.pick(node, graph, number)[0]
                 for given, whither in zip(node.inputs, along, strict=True):
                     lay_out(given, whither)

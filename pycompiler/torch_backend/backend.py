@@ -11,7 +11,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
 from ..errors import error
-from ..frontend.resizes import keep_resizes_whole
+from ..frontend.resizes import keep_kernels
 from ..frontend.training_step import plain_kernels, step_rules
 from .partition import Parts, partitioned
 from .settings import Settings
@@ -63,5 +63,5 @@ def emu2(
         decompositions={} if by_strides else step_rules(),
     )
     with plain_kernels(), whole:
-        keep_resizes_whole(whole)
+        keep_kernels(whole)
         return compile_graph(module, inputs)

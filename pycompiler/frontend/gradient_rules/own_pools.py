@@ -22,16 +22,8 @@ def made_by_pool(indices: torch.Tensor, x: torch.Tensor, facts: tuple[Any, ...])
     if pool.target not in _POOLS or made.args[1] != 1 or _plain(pool.args[0]) is not source:
         return False
     axes = 2 if pool.target is _POOLS[0] else 3
-    left_out: tuple[Any, ...] = ((), 0, 1, False)
-    args: tuple[Any, ...] = pool.args
-    kernel, stride, pads, gaps, ceil = (*args[1:], *left_out[len(args) - 2 :])
-    given = [_listed(one) for one in (kernel, stride or kernel, pads, gaps)]
-    every = [one * axes if len(one) == 1 else one for one in given]
-    return [*every, ceil] == list(facts)
-
-
-def _listed(value: Any) -> list[int]:
-    return [value] if isinstance(value, int) else list(value)
+    left_out: tuple[Any, ...] = ([], [0] * axes, [1] * axes, False)
+    return [*pool.args[1:], *left_out[len(pool.args) - 2 :]] == list(facts)
 
 
 def _node_of(tensor: torch.Tensor) -> torch.fx.Node | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -167,6 +168,7 @@ def _first_greatest(
     """Return by tap whether its element is the place of a window: the first that is the greatest.
 
     As in torch, an element wins if it is greater than all before it, or a NaN; the last one counts.
+    So does the first element of a window that begins in the padding.
     """
     front = x.ndim - len(facts)
     low = float("-inf") if x.is_floating_point() else torch.iinfo(x.dtype).min
@@ -181,14 +183,30 @@ def _first_greatest(
             part = _ATEN.slice.Tensor(part, front + axis, start, end, step)
         parts.append((tap, part))
     (first, greatest), hits = parts[0], []
+    firsts = [
+        [max(0, -((window * step - pad) // gap)) for window in range(count)]
+        for (count, step, gap, _), (pad, _) in zip(facts, ends, strict=True)
+    ]
     for tap, part in parts[1:]:
-        hits.append((tap, compared("first", torch.gt, part, greatest)))
+        won = compared("first", torch.gt, part, greatest)
+        if all(map(list.__contains__, firsts, tap)):
+            won = won | constant(partial(_begins, firsts, tap))
+        hits.append((tap, won))
         greatest = torch.maximum(greatest, part)
     last = torch.ones_like(greatest, dtype=torch.bool) if len(parts) == 1 else ~hits[-1][1]
     for place in range(len(hits) - 2, -1, -1):
         tap, won = hits[place]
-        hits[place], last = (tap, won & last), last & ~won
+        hits[place] = tap, won & last
+        last = last ^ hits[place][1]
     return [*reversed(hits), (first, last)]
+
+
+def _begins(firsts: Sequence[Sequence[int]], tap: Sequence[int]) -> torch.Tensor:
+    """Return in which windows a tap is the first, by the first taps on each axis."""
+    found = torch.ones((), dtype=torch.bool)
+    for axis, own in zip(firsts, tap, strict=True):
+        found = found[..., None] & (torch.tensor(axis) == own)
+    return found
 
 
 def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
@@ -206,14 +224,13 @@ def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
 
         That is the first one that is the greatest, if the indices are those of this pool.
         """
-        plane = x.shape[-axes:]
+        if not made_by_pool(indices, x, (kernel, stride, padding, dilation, ceil_mode)):
+            found = grad.new_zeros(*x.shape[:-axes], prod(x.shape[-axes:]))
+            found = found.scatter_add(-1, indices.flatten(-axes), grad.flatten(-axes))
+            return found.reshape(x.shape)
         kernel = _every(kernel, axes)
         steps = _every(stride, axes) if stride else kernel
         pads, gaps = _every(padding, axes), _every(dilation, axes)
-        if not made_by_pool(indices, x, (kernel, steps, pads, gaps, ceil_mode)):
-            found = grad.new_zeros(*x.shape[:-axes], prod(plane))
-            found = found.scatter_add(-1, indices.flatten(-axes), grad.flatten(-axes))
-            return found.reshape(x.shape)
         front, given = x.ndim - axes, grad.shape[-axes:]
         facts = list(zip(given, steps, gaps, kernel, strict=True))
         reach = [(count - 1) * step + gap * (taps - 1) + 1 for count, step, gap, taps in facts]

@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 
-from ...errors import PycompilerError, place_of
-from ...pfvm.source import own_line
-from ..as_torch import like_torch
+from ...errors import PycompilerError
+from ..as_torch import like_torch, traced_place
 from ..double_forms import doubles_of, either
 from .complex_numbers import COMPLEX
 from .elementwise import ELEMENTWISE
@@ -69,8 +68,8 @@ def untranslated(program: torch.export.ExportedProgram) -> dict[Any, PycompilerE
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
             continue
         if _dispatching.dispatch(node, _registry())[0] is None:
-            place = place_of(own_line(node.meta.get("stack_trace") or ""))
-            found.setdefault(node.target, not_expressible(str(node.target), place))
+            refused = not_expressible(str(node.target), traced_place(node.meta))
+            found.setdefault(node.target, refused)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,46 +11,90 @@ import torch
 
 _ATEN = torch.ops.aten
 _SUMS = ("add", "sub", "mul", "div")
+#: Arguments that are alike for both parts.
+_PLACES = {"condition", "mask", "index", "indices"}
 
 
-def _padded(x: torch.Tensor, pad: Sequence[int], value: float = 0) -> Any:
-    if not x.is_complex() or value:
-        return NotImplemented
-    pairs = torch.constant_pad_nd(torch.view_as_real(x), [0, 0, *pad], 0)
-    return torch.view_as_complex(pairs)
+def _by_parts(op: Any) -> Callable[..., Any]:
+    """Return the rule of an operator that treats real and imaginary parts alike."""
+    facts = {one.name: str(one.type) for one in op._schema.arguments}
+
+    def parts(name: str, given: Any) -> Any:
+        if isinstance(given, torch.dtype):
+            return (given.to_real() if given.is_complex else given,) * 2
+        if facts[name] == "number":
+            return complex(given).real, complex(given).imag
+        if name in _PLACES or not torch.is_tensor(given):
+            return given, given
+        return (given.real, given.imag) if given.is_complex() else (given, torch.zeros_like(given))
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(facts, args, strict=False)) | kwargs
+        real = given.get("dtype") is not None and not given["dtype"].is_complex
+        if real or not any(map(_is_complex, given.values())):
+            return NotImplemented
+        pairs = {name: parts(name, one) for name, one in given.items()}
+        return torch.complex(*(op(**{n: pair[k] for n, pair in pairs.items()}) for k in (0, 1)))
+
+    return made_of
+
+
+def _is_complex(one: Any) -> bool:
+    kind = one.dtype if torch.is_tensor(one) else one
+    return kind.is_complex if isinstance(kind, torch.dtype) else isinstance(kind, complex)
+
+
+#: Operators that move, choose or add up elements, or make constants.
+_ALIKE = (
+    *(_ATEN.constant_pad_nd.default, _ATEN.index_put.default, _ATEN.expand.default),
+    *(_ATEN.where.self, _ATEN.where.Scalar, _ATEN.where.ScalarOther, _ATEN.where.ScalarSelf),
+    *(_ATEN.masked_fill.Scalar, _ATEN.index_fill.int_Scalar, _ATEN.alias.default),
+    *(_ATEN.sum.default, _ATEN.sum.dim_IntList, _ATEN.cumsum.default, _ATEN._to_copy.default),
+    *(_ATEN.full.default, _ATEN.full_like.default, _ATEN.new_full.default),
+    *(_ATEN.scalar_tensor.default, _ATEN.linspace.default),
+    torch.ops.prims.convert_element_type.default,
+)
+#: By operator that makes constants: the operator that is given the number.
+_FILLS = {"full": (("zeros", 0), ("ones", 1)), "full_like": (("zeros_like", 0), ("ones_like", 1))}
+_FILLS["new_full"] = (("new_zeros", 0), ("new_ones", 1))
+
+BY_PARTS: dict[Any, Callable[..., Any]] = {op: _by_parts(op) for op in _ALIKE}
+
+
+def _filled(rule: Callable[..., Any], number: int) -> Callable[..., Any]:
+    return lambda *args, **facts: rule(*args, number, **facts)
+
+
+for _name, _others in _FILLS.items():
+    _rule = BY_PARTS[getattr(_ATEN, _name).default]
+    BY_PARTS |= {getattr(_ATEN, other).default: _filled(_rule, n) for other, n in _others}
 
 
 def _conjugate(x: torch.Tensor) -> Any:
     if not x.is_complex():
         return NotImplemented
-    pairs = torch.view_as_real(x)
-    sign = 1 - 2 * torch.arange(2, dtype=pairs.dtype)
-    return torch.view_as_complex(pairs * sign)
+    return torch.complex(x.real, -x.imag)
 
 
 def _einsum(
     equation: str, operands: Sequence[torch.Tensor], *, path: Sequence[int] | None = None
 ) -> Any:
-    """Multiply out the real and imaginary parts of all operands."""
     if not any(x.is_complex() for x in operands):
         return NotImplemented
+    return torch.complex(*multiplied_out(partial(torch.einsum, equation), operands))
+
+
+def multiplied_out(
+    function: Callable[..., torch.Tensor], operands: Sequence[torch.Tensor]
+) -> Sequence[torch.Tensor]:
+    """Return the two parts of a product of operands of which some are complex."""
     parts = [(x.real, x.imag) if x.is_complex() else (x,) for x in operands]
     sums: list[list[torch.Tensor]] = [[], []]
     for chosen in product(*(range(len(part)) for part in parts)):
-        factors = [part[at] for part, at in zip(parts, chosen, strict=True)]
-        found = torch.einsum(equation, *factors)
+        found = function(*(part[at] for part, at in zip(parts, chosen, strict=True)))
         imaginary = sum(chosen)  # powers of i: 1, i, -1, -i
         sums[imaginary % 2].append(-found if imaginary % 4 > 1 else found)
-    return torch.complex(*(torch.stack(part).sum(0) for part in sums))
-
-
-def _filled(size: Sequence[int], value: complex, *, dtype: Any = None, **_: Any) -> Any:
-    own = torch.get_default_dtype()
-    kind = dtype or (own.to_complex() if isinstance(value, complex) else own)
-    if not kind.is_complex:
-        return NotImplemented
-    parts = complex(value).real, complex(value).imag
-    return torch.complex(*(torch.full(size, part, dtype=kind.to_real()) for part in parts))
+    return [torch.stack(part).sum(0) for part in sums]
 
 
 def _with_number(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,9 +109,8 @@ def _with_number(op: Callable[..., Any]) -> Callable[..., Any]:
 
         def whole(one: Any) -> Any:
             if not torch.is_tensor(one):
-                return _filled([1] * rank, one, dtype=kind)
-            real = one if one.is_complex() else one.to(kind.to_real())
-            return real if one.is_complex() else torch.complex(real, torch.zeros_like(real))
+                return BY_PARTS[_ATEN.full.default]([1] * rank, one, dtype=kind)
+            return one if one.is_complex() else BY_PARTS[_ATEN._to_copy.default](one, dtype=kind)
 
         return op(whole(x), whole(y))
 
@@ -84,20 +128,12 @@ WITH_NUMBERS: dict[Any, Callable[..., Any]] = {
     _ATEN.rsub.Scalar: lambda x, y, alpha=1: _with_number(torch.add)(x * -alpha, y + 0 * alpha),
 }
 
-#: Constants, which the exporter makes of single numbers.
-FILLED: dict[Any, Callable[..., Any]] = {
-    _ATEN.full.default: _filled,
-    _ATEN.ones.default: lambda size, **facts: _filled(size, 1, **facts),
-    _ATEN.zeros.default: lambda size, **facts: _filled(size, 0, **facts),
-}
-
 
 def of_reals(function: Callable[..., Any]) -> Callable[..., Any]:
     """Leave calls with complex operands as they are."""
 
     def made_of(*args: Any, **kwargs: Any) -> Any:
-        complex_ones = (isinstance(x, torch.Tensor) and x.is_complex() for x in args)
-        return NotImplemented if any(complex_ones) else function(*args, **kwargs)
+        return NotImplemented if any(map(_is_complex, args)) else function(*args, **kwargs)
 
     return made_of
 
@@ -105,7 +141,7 @@ def of_reals(function: Callable[..., Any]) -> Callable[..., Any]:
 #: They leave real numbers to the exporter.
 COMPLEX: dict[Any, Callable[..., Any]] = {
     _ATEN.einsum.default: _einsum,
-    _ATEN.constant_pad_nd.default: _padded,
+    **BY_PARTS,
     _ATEN._conj_physical.default: _conjugate,
     _ATEN.conj_physical.default: _conjugate,
 }

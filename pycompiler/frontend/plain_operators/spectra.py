@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from .complex_numbers import multiplied_out
+
 
 def stft(
     input: torch.Tensor,
@@ -26,18 +28,19 @@ def stft(
     ways: dict[str, Any] = {"center": center, "pad_mode": pad_mode, "normalized": normalized}
     if align_to_window is not None:
         ways["align_to_window"] = align_to_window
-    complex_ones = [x is not None and x.is_complex() for x in (input, window)]
-    if onesided or not any(complex_ones):
+    operands = [x for x in (input, window) if x is not None]
+    if onesided or not any(x.is_complex() for x in operands):
         return torch.stft(
             input, *lengths, window, onesided=onesided, return_complex=return_complex, **ways
         )
-    total: Any = 0
-    for turns, signal in enumerate(_parts(input)):
-        for more, own in enumerate(_parts(window)):
-            made = torch.stft(signal, *lengths, own, onesided=False, return_complex=True, **ways)
-            total = total + _turned(torch.view_as_real(made), turns + more)
-    found: torch.Tensor = total
-    return found if return_complex is False else torch.view_as_complex(found)
+
+    def pairs(signal: torch.Tensor, own: torch.Tensor | None = None) -> torch.Tensor:
+        made = torch.stft(signal, *lengths, own, onesided=False, return_complex=True, **ways)
+        return torch.view_as_real(made)
+
+    (a, b), (c, d) = (one.unbind(-1) for one in multiplied_out(pairs, operands))
+    found = torch.complex(a - d, b + c)
+    return torch.view_as_real(found) if return_complex is False else found
 
 
 def istft(
@@ -73,18 +76,3 @@ def istft(
     found = joined(frames * held)[..., start:end]
     found = found / joined((held * held).expand(frames.shape[-2:]))[start:end]
     return found if length is None else functional.pad(found, (0, length - end + start))
-
-
-def _parts(x: Any) -> tuple[Any, ...]:
-    """Return the real and the imaginary part, or a real tensor alone."""
-    if x is None or not x.is_complex():
-        return (x,)
-    return tuple(part.squeeze(-1) for part in torch.view_as_real(x).chunk(2, -1))
-
-
-def _turned(pairs: torch.Tensor, turns: int) -> torch.Tensor:
-    """Multiply pairs by i, once or twice."""
-    real, imaginary = pairs.chunk(2, -1)
-    if turns == 2:
-        return -pairs
-    return torch.cat([-imaginary, real], -1) if turns else pairs

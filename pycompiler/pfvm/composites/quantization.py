@@ -136,14 +136,9 @@ def _zero_of(write: Writer, index: int, *, rows: bool) -> str | None:
     One for each row needs an axis of columns of size 1, as the host has it.
     """
     name = _input(write, index)
-    if not name:
-        return ""
-    shape = write.types[name].shape
-    if prod(shape) == 1:
-        return write.reshape(name, [])
-    if len(shape) != 1:
-        return name if rows == (shape[-1] == 1) else None
-    return None if rows else write.reshape(name, [1, -1])
+    if name and rows and len(write.types[name].shape) == 1 != prod(write.types[name].shape):
+        return None
+    return name and _scale_of(write, name, rows)
 
 
 def _product(write: Writer, a: str, b: str, terms: int, result: str | None, to: int) -> str:

@@ -58,11 +58,16 @@ def wrong_type(self: Any, **_: Any) -> Any:
     return opset20.Cast(self, to=onnx.TensorProto.INT64)
 
 
+def wrong_shape(self: Any, **_: Any) -> Any:
+    return opset20.ReduceSum(self, opset20.Constant(value_ints=[0]), keepdims=0)
+
+
 def with_translation(op: Any, translation: Any) -> dict[str, Any]:
     return {"custom_translation_table": {op: translation}}
 
 
-def test_a_wrong_translation_of_an_inner_operator_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [wrong_type, wrong_shape])
+def test_a_wrong_translation_of_an_inner_operator_is_replaced(wrong: Any, tmp_path: Path) -> None:
     def function(d: Tensors) -> Tensors:
         return {"y": torch.sin(d["x"]).abs() > 0.3}
 
@@ -71,7 +76,7 @@ def test_a_wrong_translation_of_an_inner_operator_is_replaced(tmp_path: Path) ->
         function,
         given,
         tmp_path / "out",
-        export_kwargs=with_translation(_ATEN.sin.default, wrong_type),
+        export_kwargs=with_translation(_ATEN.sin.default, wrong),
     )
     assert torch.equal(made(given)["y"].cpu(), function(given)["y"])  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from compiling import context
 from torch import Tensor, fft, linalg
+from torch.nn import functional
 
 from pycompiler.errors import PycompilerError
 
@@ -96,6 +97,22 @@ WITH_NUMBERS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "phase": lambda x: torch.exp(1j * x),
     "sum with reals": lambda x: (x + 1j) * (1j - x) / (x - (3 - 1j)),
     "reals below": lambda x: 1j / (x * x + 1) + x / (1 + 2j),
+    "choice": lambda x: torch.where(x[:5] > 0, fft.rfft(x), 1j),
+    "choice of a number": lambda x: torch.where(x[:5] > 0, 2 - 1j, fft.rfft(x)),
+    "choice among reals": lambda x: torch.where(x > 0, x, 1j),
+    "choice of numbers": lambda x: torch.where(x > 0, 1j, 2.0) * x,
+    "choice of tensors": lambda x: torch.where(x[:5] > 0, fft.rfft(x), x[3:]),
+    "filled": lambda x: fft.rfft(x).masked_fill(x[:5] > 0, 0.0),
+    "filled places": lambda x: fft.rfft(x).index_fill(0, torch.tensor([0, 2]), 1j),
+    "written": lambda x: fft.rfft(x).index_put((torch.tensor([0, 2]),), fft.rfft(x)[:2]),
+    "padded": lambda x: functional.pad(fft.rfft(x), (1, 2), value=3.0),
+    "sum of all": lambda x: fft.rfft(x).sum(),
+    "inner product": lambda x: torch.vdot(fft.rfft(x), 1j * fft.rfft(x)),
+    "products": lambda x: fft.rfft(x).cumprod(0),
+    "likes": lambda x: torch.full_like(x, 1j, dtype=x.dtype.to_complex()) * x,
+    "new ones": lambda x: fft.rfft(x).new_ones(8) * x + x.new_zeros(8, dtype=x.dtype.to_complex()),
+    "steps": lambda x: torch.linspace(0, 1 + 2j, 5, dtype=x.dtype.to_complex()) * fft.rfft(x),
+    "joined": lambda x: torch.cat([fft.rfft(x), torch.full((2,), 1j)]),
 }
 
 

@@ -179,3 +179,27 @@ def test_pools_whose_last_window_begins_in_the_padding(tmp_path: Path) -> None:
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
     for key, value in run(inputs).items():
         assert torch.allclose(found[key].cpu(), value, 1e-5, 1e-5), key
+
+
+def test_windows_of_minus_infinity_that_begin_in_the_padding(tmp_path: Path) -> None:
+    """Their gradient goes to their first element, as in torch."""
+    pools: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "max1": lambda x: functional.max_pool1d(x[0], 3, 2, 1),
+        "max2": lambda x: functional.max_pool2d(x, 3, 1, 1),
+        "gaps": lambda x: functional.max_pool2d(x, 3, 1, 1, 2),
+        "max3": lambda x: functional.max_pool3d(x[None], (1, 5, 4), (1, 2, 1), (0, 2, 2)),
+    }
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x, found = d["x"].detach().requires_grad_(), {}
+        for name, pool in pools.items():
+            made = pool(x)
+            by = torch.arange(1.0, made.numel() + 1).reshape(made.shape)
+            (found[name],) = torch.autograd.grad(made, x, by)
+        return found
+
+    inputs = {"x": torch.full((1, 1, 6, 7), -torch.inf)}
+    inputs["x"][..., 4, 5] = 2.0
+    found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
+    for key, value in run(inputs).items():
+        assert torch.equal(found[key].cpu(), value), key

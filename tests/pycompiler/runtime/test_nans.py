@@ -120,6 +120,7 @@ GRADIENTS: dict[str, Callable[[_X], Any]] = {
     "relu": torch.relu,
     "threshold": lambda x: functional.threshold(x, 0.5, 2.0),
     "leaky": lambda x: functional.leaky_relu(x, 0.1),
+    "softshrink": lambda x: functional.softshrink(x, 0.3),
     "clamp": lambda x: x.clamp(-0.5, 0.5),
     "amax": lambda x: x.amax(-1),
     "max": lambda x: x.max(-1)[0],
