@@ -25,6 +25,7 @@ __all__ = [
     "Ready",
     "Report",
     "Spec",
+    "SwitchGuesses",
     "Timeline",
     "__version__",
     "anneal_schedule",
@@ -36,7 +37,6 @@ __all__ = [
     "count_pass_steps",
     "distance",
     "fit_offsets",
-    "guess_switches",
     "level",
     "levels",
     "limit",
@@ -205,9 +205,12 @@ def mab_way(
 def straight_rows(
     rows: Sequence[tuple[int, int, int, int]], facts: _Facts
 ) -> list[tuple[int, int, int, int, int]] | None: ...
-def guess_switches(
-    sources: Sequence[_Places], results: Sequence[_Places], shape: Sequence[int], facts: _Facts
-) -> list[list[int]]: ...
+
+@final
+class SwitchGuesses:
+    def __new__(cls, shape: Sequence[int], facts: _Facts) -> SwitchGuesses: ...
+    def number(self, places: _Places) -> int: ...
+    def table(self, sources: Sequence[int], results: Sequence[int]) -> NDArray[np.int64]: ...
 
 @final
 class ChoiceSearch:
@@ -216,18 +219,15 @@ class ChoiceSearch:
     ) -> ChoiceSearch: ...
     @property
     def held(self) -> list[int]: ...
-    def cheapest(
-        self,
-        single: Sequence[NDArray[np.int64]],
-        shared: Sequence[NDArray[np.int64]],
-        start: Sequence[int],
-    ) -> list[int]: ...
-    def eliminated(
-        self,
-        single: Sequence[NDArray[np.int64]],
-        shared: Sequence[NDArray[np.int64]],
-        start: Sequence[int],
-    ) -> list[int]: ...
+    def take(self, costs: Mapping[tuple[int, int], NDArray[np.int64]]) -> None: ...
+    def total(self, chosen: Sequence[int]) -> int: ...
+    def cheapest(self, start: Sequence[int]) -> list[int]: ...
+    def eliminated(self, start: Sequence[int]) -> list[int]: ...
+    def answers(
+        self, start: Sequence[int], variable: int, most: int
+    ) -> list[tuple[int, int, list[int]]]: ...
+    def part(self, kept: Sequence[Sequence[int]]) -> ChoiceSearch: ...
+    def follow(self, whole: ChoiceSearch) -> None: ...
 
 @final
 class PlacingRules:

@@ -6,7 +6,7 @@ constant or node output makes the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -154,23 +154,6 @@ class MNGraph:
     def with_values(self, changed: Mapping[str, MNValue], **more: object) -> MNGraph:
         """Return the graph with the records ``changed`` and the fields ``more`` put in."""
         return replace(self, values={**self.values, **changed}, **more)  # type: ignore[arg-type]
-
-    def part(self, nodes: Sequence[MNNode]) -> MNGraph:
-        """Return the graph of some nodes: what others make or read are its inputs and outputs."""
-        made = {name for node in nodes for name in node.outputs if name}
-        read = {name for node in nodes for name in node.inputs if name}
-        own = {node.name for node in nodes}
-        last = {name for node in self.nodes if node.name not in own for name in node.inputs}
-        ends = [name for name in self.values if name in made]
-        kept = {name for _, name in self.outputs}
-        return replace(
-            self,
-            inputs=tuple(n for n in self.values if n in read - made and n not in self.constants),
-            outputs=tuple((n, n) for n in ends if n in last or n in kept),
-            constants={name: one for name, one in self.constants.items() if name in read},
-            nodes=tuple(nodes),
-            values={name: one for name, one in self.values.items() if name in made | read},
-        )
 
     def producers(self) -> dict[str, MNNode]:
         """Map the name of each value to the node that makes it."""

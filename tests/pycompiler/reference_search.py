@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import prod
 
 import numpy as np
 
-from pycompiler.planners.lpz import search
-from pycompiler.planners.lpz.search import Costs, total
+from emu2._core import ChoiceSearch
+from pycompiler.planners.lpz import tables
+from pycompiler.planners.lpz.tables import Table as Costs
 
 _Factor = tuple[tuple[int, ...], Costs]
+
+
+def total(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], chosen: Sequence[int]
+) -> int:
+    """Return the total cost of the choices."""
+    found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))
+    return found + sum(int(costs[chosen[u], chosen[v]]) for (u, v), costs in pairs.items())
+
+
+def new_search(sizes: Sequence[int], pairs: Iterable[tuple[int, int]]) -> ChoiceSearch:
+    """Return a search with tables as large as those of the planner."""
+    return ChoiceSearch(sizes, list(pairs), tables.ENTRIES)
+
+
+def all_costs(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs]
+) -> dict[tuple[int, int], Costs]:
+    """Return the costs as a search takes them."""
+    return {**{(number, number): costs for number, costs in enumerate(single)}, **pairs}
+
+
+def search_of(single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs]) -> ChoiceSearch:
+    """Return a new search of the planner with these costs."""
+    made = new_search([len(costs) for costs in single], pairs)
+    made.take(all_costs(single, pairs))
+    return made
 
 
 def cheapest(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:
     """Return what a new search of the planner finds."""
-    return search.Search([len(costs) for costs in single], pairs).cheapest(single, pairs, start)
+    return search_of(single, pairs).cheapest(start)
 
 
 def reference_cheapest(
@@ -61,7 +89,7 @@ def reference_elimination(
         while room.get(queue[0][1]) != queue[0][0]:
             heappop(queue)
         variable = queue[0][1]
-        held = room[variable] > search.TABLE
+        held = room[variable] > tables.ENTRIES
         if held:
             variable = max(room, key=lambda v: (len(beside[v]), -v))
         others = beside.pop(variable)

@@ -77,7 +77,8 @@ mod _core {
     use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]
     use super::switches::{
-        count_move_steps, count_pass_steps, guess_switches, mab_way, move_turns, pass_moves, plan_passes, straight_rows,
+        count_move_steps, count_pass_steps, mab_way, move_turns, pass_moves, plan_passes, straight_rows,
+        PySwitchGuesses,
     };
     #[pymodule_export]
     use super::transfer::PyIndexMap;

@@ -4,9 +4,9 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
-use switches::{guess, move_steps, pass_steps, plan};
+use switches::{move_steps, pass_steps, plan};
 use switches::{
-    Cast, Change, Fill, FillRow, Layout, Level, Machine, Move, Moves, Outcome, Placed, Sent, SubAxis, Turn, Way,
+    Cast, Change, Fill, FillRow, Guesses, Layout, Level, Machine, Move, Moves, Outcome, Sent, SubAxis, Turn, Way,
 };
 
 const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
@@ -173,29 +173,37 @@ fn no_meaning() -> PyErr {
     PyValueError::new_err(NO_MEANING)
 }
 
-/// Guesses the steps of switches from each layout of `sources` to each of `results`, in rows. Raises ValueError for numbers
-/// that have no meaning.
-#[pyfunction]
-pub(crate) fn guess_switches(
-    sources: Vec<Places>,
-    results: Vec<Places>,
-    shape: Vec<i64>,
-    facts: Facts,
-) -> PyResult<Vec<Vec<i64>>> {
-    let machine = machine(&facts)?;
-    let placed = |all: &[Places]| -> PyResult<Vec<Placed>> {
-        let one = |places| {
-            let layout = layout(places)?;
-            if !layout.is_valid(&shape) {
-                return Err(no_meaning());
-            }
-            Ok(Placed::new(layout, &shape, &machine))
-        };
-        all.iter().map(one).collect()
-    };
-    let (ours, theirs) = (placed(&sources)?, placed(&results)?);
-    let row = |source| theirs.iter().map(|result| guess(source, result, &shape, &machine)).collect();
-    Ok(ours.iter().map(row).collect())
+/// Guesses the steps of switches of a tensor of `shape`.
+///
+/// Raises ValueError for numbers that have no meaning, as its methods do.
+#[pyclass(name = "SwitchGuesses", module = "emu2._core")]
+pub(crate) struct PySwitchGuesses {
+    guesses: Guesses,
+}
+
+#[pymethods]
+impl PySwitchGuesses {
+    #[new]
+    fn new(shape: Vec<i64>, facts: Facts) -> PyResult<Self> {
+        Ok(Self { guesses: Guesses::new(shape, machine(&facts)?) })
+    }
+
+    /// Returns the number of a layout.
+    fn number(&mut self, places: Places) -> PyResult<usize> {
+        self.guesses.number(layout(&places)?).ok_or_else(no_meaning)
+    }
+
+    /// Returns the steps from each of `sources` to each of `results`, in rows; all are numbers of layouts.
+    fn table<'py>(
+        &mut self,
+        py: Python<'py>,
+        sources: Vec<usize>,
+        results: Vec<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let pairs = sources.iter().flat_map(|&source| results.iter().map(move |&result| (source, result)));
+        let steps = pairs.map(|(source, result)| self.guesses.steps(source, result));
+        Ok(PyArray1::from_vec(py, steps.collect::<Option<Vec<i64>>>().ok_or_else(no_meaning)?))
+    }
 }
 
 fn change(switch: &Switch) -> PyResult<Change> {

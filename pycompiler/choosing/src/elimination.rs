@@ -126,35 +126,22 @@ impl Elimination {
         let table = &self.tables[out];
         let block: Vec<Vec<usize>> =
             table.scope.iter().zip(&table.shape).map(|(&u, &size)| entries_along(&new, u, size)).collect();
-        let parts: Vec<Part<'_>> = step
-            .own
-            .iter()
-            .map(|&t| Part {
-                costs: self.costs_of(problem, t),
-                strides: table.scope.iter().map(|&u| self.tables[t].stride(u)).collect(),
-                stride: self.tables[t].stride(variable),
-            })
-            .collect();
-        let mut sums = vec![0; problem.sizes[variable]];
+        let parts = step.own.iter().map(|&t| Part {
+            costs: self.costs_of(problem, t),
+            strides: table.scope.iter().map(|&u| self.tables[t].stride(u)).collect(),
+            stride: self.tables[t].stride(variable),
+        });
+        let mut sums = Sums::new(parts, table.scope.len(), problem.sizes[variable]);
         let mut marks = Marks::new(&table.shape);
         let mut found: Vec<(usize, i64, usize)> = Vec::new();
         let known = &self.costs[out - self.given];
-        for_each(&block, |at| {
-            sums.fill(0);
-            for part in &parts {
-                part.add(at, &mut sums);
-            }
-            let mut choice = 0;
-            for (candidate, &sum) in sums.iter().enumerate() {
-                if sum < sums[choice] {
-                    choice = candidate;
-                }
-            }
+        for_each(&block, |at, first| {
+            let (choice, least) = sums.least(at, first);
             let entry = at.iter().zip(&table.shape).fold(0, |entry, (&at, size)| entry * size + at);
-            if known[entry] != sums[choice] {
+            if known[entry] != least {
                 marks.entry(entry);
             }
-            found.push((entry, sums[choice], choice));
+            found.push((entry, least, choice));
         });
         let mut changed = false;
         let marks = marks.found();
@@ -224,10 +211,7 @@ impl Elimination {
             let first = self.tables.len();
             let made: Vec<usize> = (first..first + scopes.len()).collect();
             for scope in scopes {
-                let table = Table::new(scope, sizes);
-                // No cost is that small, so every entry of a new table will change.
-                self.costs.push(vec![i64::MIN; table.entries()]);
-                self.tables.push(table);
+                self.tables.push(Table::new(scope, sizes));
             }
             for &u in &others {
                 let Some(neighbours) = &mut beside[u] else { continue };
@@ -247,6 +231,16 @@ impl Elimination {
                 Way::Best(vec![0; self.tables[first].entries()])
             };
             self.steps.push(Step { variable, own, made, way });
+        }
+        // The costs that a step reads lie next to each other if its variable is the last axis.
+        let mut number = vec![0; sizes.len()];
+        self.steps.iter().enumerate().for_each(|(at, step)| number[step.variable] = at);
+        for table in &mut self.tables[self.given..] {
+            let mut scope = std::mem::take(&mut table.scope);
+            scope.sort_unstable_by_key(|&variable| Reverse(number[variable]));
+            *table = Table::new(scope, sizes);
+            // No cost is that small, so every entry of a new table will change.
+            self.costs.push(vec![i64::MIN; table.entries()]);
         }
     }
 }
@@ -292,15 +286,58 @@ impl Part<'_> {
     }
 }
 
-/// Calls `visit` with each combination of one entry of each axis.
-fn for_each(block: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
+/// The sums that a step looks at. What the choices along the outer axes cost is added once for all choices along inner ones.
+struct Sums<'a> {
+    /// For each axis, the tables whose innermost axis it is.
+    parts: Vec<Vec<Part<'a>>>,
+    /// The sums of the tables without axes, then those with all that is added up to an axis.
+    sums: Vec<Vec<i64>>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(parts: impl Iterator<Item = Part<'a>>, axes: usize, candidates: usize) -> Sums<'a> {
+        let mut made =
+            Sums { parts: (0..axes).map(|_| Vec::new()).collect(), sums: vec![vec![0; candidates]; axes + 1] };
+        for part in parts {
+            match part.strides.iter().rposition(|&stride| stride > 0) {
+                Some(axis) => made.parts[axis].push(part),
+                None => part.add(&[], &mut made.sums[0]),
+            }
+        }
+        made
+    }
+
+    /// Returns the first of the cheapest candidates, and its cost, where the others have the choices `at`. Those of the axes
+    /// before `first` are the same as in the last call.
+    fn least(&mut self, at: &[usize], first: usize) -> (usize, i64) {
+        for axis in first..self.parts.len() {
+            let (below, above) = self.sums.split_at_mut(axis + 1);
+            above[0].copy_from_slice(&below[axis]);
+            for part in &self.parts[axis] {
+                part.add(at, &mut above[0]);
+            }
+        }
+        let sums = &self.sums[self.parts.len()];
+        let (mut choice, mut least) = (0, sums[0]);
+        for (candidate, &sum) in sums.iter().enumerate() {
+            if sum < least {
+                (choice, least) = (candidate, sum);
+            }
+        }
+        (choice, least)
+    }
+}
+
+/// Calls `visit` with each combination of one entry of each axis, and with the first axis whose entry is new.
+fn for_each(block: &[Vec<usize>], mut visit: impl FnMut(&[usize], usize)) {
     if block.iter().any(Vec::is_empty) {
         return;
     }
     let mut places = vec![0; block.len()];
     let mut at: Vec<usize> = block.iter().map(|axis| axis[0]).collect();
+    let mut first = 0;
     loop {
-        visit(&at);
+        visit(&at, first);
         let Some(axis) = (0..block.len()).rev().find(|&axis| places[axis] + 1 < block[axis].len()) else { return };
         places[axis] += 1;
         at[axis] = block[axis][places[axis]];
@@ -308,5 +345,6 @@ fn for_each(block: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
             places[behind] = 0;
             at[behind] = block[behind][0];
         }
+        first = axis;
     }
 }

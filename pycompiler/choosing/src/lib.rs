@@ -14,10 +14,14 @@ mod improvement;
 mod problem;
 mod table;
 
-pub use problem::{Problem, Wrong};
+pub use problem::Wrong;
 
 use elimination::Elimination;
 use improvement::improved;
+use problem::Problem;
+
+/// What a choice costs, the candidate that a variable has in it, and the choice.
+pub type Answer = (i64, usize, Vec<usize>);
 
 /// A search that remembers the tables of its last call.
 pub struct Search {
@@ -39,9 +43,14 @@ impl Search {
         Ok(Search { problem, elimination })
     }
 
-    /// The costs, to be read.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
+    /// Returns the total cost of a choice.
+    ///
+    /// # Errors
+    ///
+    /// If `chosen` is no choice of one candidate for each variable.
+    pub fn total(&self, chosen: &[usize]) -> Result<i64, Wrong> {
+        self.problem.check(chosen)?;
+        Ok(self.problem.total(chosen))
     }
 
     /// The variables that keep their choice in an elimination, in the order in which they leave their tables.
@@ -79,6 +88,53 @@ impl Search {
     pub fn eliminated(&mut self, start: &[usize]) -> Result<Vec<usize>, Wrong> {
         self.problem.check(start)?;
         Ok(self.elimination.run(&self.problem, start))
+    }
+
+    /// Returns the `most` candidates of a variable with the cheapest answers, the cheapest first: what the answer costs, the
+    /// candidate, and the answer, which is what [`Search::eliminated`] returns if the variable has that candidate in `start`.
+    ///
+    /// # Errors
+    ///
+    /// If `start` is no choice of one candidate for each variable, or the variable is not there.
+    pub fn answers(&mut self, start: &[usize], variable: usize, most: usize) -> Result<Vec<Answer>, Wrong> {
+        self.problem.check(start)?;
+        let candidates = *self.problem.sizes.get(variable).ok_or(Wrong("there is no such variable"))?;
+        let mut asked = start.to_vec();
+        let mut found: Vec<Answer> = Vec::with_capacity(candidates);
+        for candidate in 0..candidates {
+            asked[variable] = candidate;
+            let answer = self.elimination.run(&self.problem, &asked);
+            found.push((self.problem.total(&answer), candidate, answer));
+        }
+        found.sort_by_key(|&(cost, candidate, _)| (cost, candidate));
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Takes over the costs of the search that this one is the part `kept` of.
+    ///
+    /// # Errors
+    ///
+    /// If `kept` does not name candidates of each variable, as many as this search has.
+    pub fn follow(&mut self, whole: &Search, kept: &[Vec<usize>]) -> Result<(), Wrong> {
+        let there = |(at, &size): (&Vec<usize>, &usize)| at.iter().all(|&candidate| candidate < size);
+        let sizes = &whole.problem.sizes;
+        if kept.len() != sizes.len() || !kept.iter().zip(sizes).all(there) || self.problem.pairs != whole.problem.pairs
+        {
+            return Err(Wrong("a part has candidates of each variable"));
+        }
+        for (variable, at) in kept.iter().enumerate() {
+            let costs: Vec<i64> = at.iter().map(|&candidate| whole.problem.single[variable][candidate]).collect();
+            self.set_single(variable, &costs)?;
+        }
+        for (pair, &(u, v)) in whole.problem.pairs.iter().enumerate() {
+            let shared = &whole.problem.shared[pair];
+            let rows =
+                kept[u].iter().flat_map(|&row| kept[v].iter().map(move |&column| shared[row * sizes[v] + column]));
+            let costs: Vec<i64> = rows.collect();
+            self.set_pair(pair, &costs)?;
+        }
+        Ok(())
     }
 
     /// Returns a choice that costs at most as much as `start`. It is the cheapest if no variable is held. Otherwise no

@@ -16,7 +16,7 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 /// The costs of a choice.
-pub struct Problem {
+pub(crate) struct Problem {
     pub(crate) sizes: Vec<usize>,
     pub(crate) pairs: Vec<(usize, usize)>,
     /// For each variable, the costs of its candidates.
@@ -56,11 +56,6 @@ impl Problem {
     /// Takes over costs; returns the numbers of those that are new.
     pub(crate) fn set_pair(&mut self, pair: usize, costs: &[i64]) -> Result<Vec<usize>, Wrong> {
         take(self.shared.get_mut(pair), costs)
-    }
-
-    /// How many variables there are.
-    pub fn variables(&self) -> usize {
-        self.sizes.len()
     }
 
     pub(crate) fn check(&self, chosen: &[usize]) -> Result<(), Wrong> {

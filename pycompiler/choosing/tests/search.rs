@@ -39,6 +39,22 @@ fn variables_without_room_keep_their_choice() {
     search.set_pair(1, &[0, 1, 1, 0]).unwrap();
     assert_eq!(search.eliminated(&[0, 1, 0]).unwrap(), [0, 1, 1]);
     assert_eq!(search.eliminated(&[0, 0, 0]).unwrap(), [1, 0, 0]);
+    search.set_single(1, &[3, 2]).unwrap();
+    assert_eq!(search.answers(&[0, 0, 0], 1, 2).unwrap(), [(2, 1, vec![0, 1, 1]), (3, 0, vec![1, 0, 0])]);
+    assert_eq!(search.answers(&[0, 0, 0], 1, 1).unwrap().len(), 1);
+}
+
+#[test]
+fn a_part_has_the_costs_of_the_whole() {
+    let mut whole = chain();
+    let kept = [vec![0, 1], vec![0], vec![1, 0]];
+    let mut part = Search::new(vec![2, 1, 2], vec![(0, 1), (1, 2)], 64).unwrap();
+    part.follow(&whole, &kept).unwrap();
+    assert_eq!(part.cheapest(&[1, 0, 1]).unwrap(), [0, 0, 0]);
+    whole.set_single(2, &[0, 9]).unwrap();
+    part.follow(&whole, &kept).unwrap();
+    assert_eq!(part.cheapest(&[0, 0, 0]).unwrap(), [0, 0, 1]);
+    assert_eq!(part.total(&[0, 0, 1]).unwrap(), whole.total(&[0, 0, 0]).unwrap());
 }
 
 #[test]
@@ -58,4 +74,10 @@ fn what_does_not_fit_together_is_refused() {
     assert!(search.cheapest(&[0, 0]).is_err());
     assert!(search.cheapest(&[0, 0, 2]).is_err());
     assert!(search.eliminated(&[0, 0, 0, 0]).is_err());
+    assert!(search.total(&[0, 0, 2]).is_err());
+    assert!(search.answers(&[0, 0, 0], 3, 1).is_err());
+    let mut part = Search::new(vec![1, 1, 1], vec![(0, 1), (1, 2)], 64).unwrap();
+    assert!(part.follow(&search, &[vec![0], vec![2], vec![0]]).is_err());
+    assert!(part.follow(&search, &[vec![0], vec![1]]).is_err());
+    assert!(part.follow(&search, &[vec![0], vec![0, 1], vec![0]]).is_err());
 }

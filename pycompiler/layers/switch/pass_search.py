@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from emu2 import _core
 
 from ...graph.digits import all_ranges
@@ -71,17 +74,23 @@ def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
     return steps
 
 
-def guessed_steps(
-    sources: Sequence[Layout],
-    results: Sequence[Layout],
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    target: Target,
-) -> list[list[int]]:
-    """Guess the steps of a switch from each of ``sources`` to each of ``results``, in rows."""
-    ranges = all_ranges(target.level_range, dtype)
-    ours, theirs = ([_places(one, ranges) for one in layouts] for layouts in (sources, results))
-    return _core.guess_switches(ours, theirs, shape, facts(dtype, target))
+class Guesses:
+    """Guesses of the steps of switches of values with one shape and dtype, without their passes."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: MNDtype, target: Target):
+        self._ranges = all_ranges(target.level_range, dtype)
+        self._guesses = _core.SwitchGuesses(shape, facts(dtype, target))
+        self._numbers: dict[Layout, int] = {}
+
+    def table(self, sources: Sequence[Layout], results: Sequence[Layout]) -> NDArray[np.int64]:
+        """Return the steps from each of ``sources`` to each of ``results``, in rows."""
+        ours, theirs = ([self._number(one) for one in layouts] for layouts in (sources, results))
+        return self._guesses.table(ours, theirs).reshape(len(ours), len(theirs))
+
+    def _number(self, layout: Layout) -> int:
+        if layout not in self._numbers:
+            self._numbers[layout] = self._guesses.number(_places(layout, self._ranges))
+        return self._numbers[layout]
 
 
 def _in_numbers(change: LayoutChange, ranges: Mapping[Level, int]) -> _Switch:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...cost.moves import latency_steps
 from ...cost.sequence import steps_of
 from ...errors import NoSwitchError
@@ -19,11 +16,11 @@ from ...layers.dram_transfer import download
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
 from ...layers.switch.pass_moves import LayoutChange
-from ...layers.switch.pass_search import guessed_steps
+from ...layers.switch.pass_search import Guesses
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
-from .known import Guesses, Known
+from .known import Known
 
 #: The cost of "not possible". No program has so many steps, and sums of it do not overflow.
 NEVER = 1 << 40
@@ -122,14 +119,9 @@ class Costs:
                 self.known.switches[key] = NEVER
         return self.known.switches[key]
 
-    def guesses(
-        self, sources: Sequence[Layout], results: Sequence[Layout], value: MNValue
-    ) -> NDArray[np.int64]:
-        """Guess the steps of switches from each source to each result, without their passes."""
-        shape, dtype = value.shape, value.dtype
-
-        def ask(ours: Sequence[Layout], theirs: Sequence[Layout]) -> list[list[int]]:
-            return guessed_steps(ours, theirs, shape, dtype, self.target)
-
-        known = self.known.guesses.setdefault((shape, dtype), Guesses())
-        return known.table(sources, results, ask)
+    def guesses(self, value: MNValue) -> Guesses:
+        """Return the guesses of the steps of switches of ``value``."""
+        key = value.shape, value.dtype
+        if key not in self.known.guesses:
+            self.known.guesses[key] = Guesses(*key, self.target)
+        return self.known.guesses[key]

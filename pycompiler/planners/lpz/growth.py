@@ -91,7 +91,7 @@ def _answers(
         return variable.answers.get((name, layout), [{name: layout}])
     node = variable.nodes[0]
     answers = list(pools.anchored_candidates(variable, {name: layout}))
-    near = costs.guesses([layout], [answer[name] for answer in answers], value)[0]
+    near = costs.guesses(value).table([layout], [answer[name] for answer in answers])[0]
     ranked = sorted(
         (int(steps) + costs.node(node, pools.all_of(node, answer)), index)
         for index, (answer, steps) in enumerate(zip(answers, near, strict=True))

@@ -17,15 +17,13 @@ from ...graph.plan import Laid
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import TOO_LARGE, Costs
-from .edges import UNKNOWN
 from .families import add_everywhere, add_families, input_families
 from .growth import MOST, Seed, grow
 from .held import move_held
 from .in_order import add_in_order
 from .known import Known
 from .pools import Pools
-from .search import Search, total
-from .tables import Estimate, Tables
+from .tables import UNKNOWN, Estimate, Tables
 from .variants import add_variants
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
@@ -39,7 +37,7 @@ NEAR = 1.125
 STARTS, START_NEAR = 2, 1.5
 #: No further trial begins after this much work (see `Known`). The first choice, and what grows near
 #: it, are no trials.
-BUDGET = 8_000_000
+BUDGET = 200_000
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 
@@ -86,16 +84,12 @@ class LayoutPlannerZ:
         self.tables, best = Tables(self.pools, self.costs), [0] * len(variables)
         self.tables.look(best, first=True)
         self.before = self.tables.estimate(best)
-        if self.family is None:
-            best = self._everywhere(self._again(best))
-            best = self._from_inputs(self._grown(self._search(best)))
-            for seed in self._affordable(add_families(self.pools, self.costs)):
-                best = self._beside(best, [seed])
-            best = self._varied(self._turned(best))
-            for seeds in self._affordable(add_in_order(self.pools, best, self.costs)):
-                best = self._beside(best, seeds, far=True)
-        else:
+        if self.family is not None:
             best = self._within(self._search(best, SOON), self.family)
+        elif (start := self.pools.again(best)) is not None:
+            best = self._beside_another(best, start)
+        else:
+            best = self._anew(best)
         self.after = self.tables.estimate(best)
         out = Laid({})
         for one, choice in zip(variables, best, strict=True):
@@ -103,12 +97,26 @@ class LayoutPlannerZ:
             self.costs.known.choice[self.pools.key_of(one)] = one.pool[choice]
         return out
 
-    def _again(self, best: list[int]) -> list[int]:
-        """Return ``best`` or a cheaper choice: that of earlier searches, where values are alike."""
-        start = self.pools.again(best)
+    def _anew(self, best: list[int]) -> list[int]:
+        """Return the cheapest choice that all trials find."""
+        best = self._everywhere(best)
+        best = self._turned(self._from_inputs(self._grown(self._search(best))))
+        for seed in self._affordable(add_families(self.pools, self.costs)):
+            best = self._beside(best, [seed])
+        best = self._varied(self._turned(best))
+        for seeds in self._affordable(add_in_order(self.pools, best, self.costs)):
+            best = self._beside(best, seeds, far=True)
+        return best
+
+    def _beside_another(self, best: list[int], start: list[int]) -> list[int]:
+        """Return a cheap choice near ``start``, that of an earlier search.
+
+        Most values are those of its graph, so what trials find was found then.
+        """
         self.tables.take_in()
         self.tables.look(start, first=True)
-        return min(best, start, key=self.tables.total)
+        start = min(best, start, key=self.tables.total)
+        return self._turned(self._grown(self._search(start)))
 
     def _everywhere(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice, in which all regions have layouts of one family.
@@ -117,10 +125,8 @@ class LayoutPlannerZ:
         """
         for seeds in self._affordable(add_everywhere(self.pools, self.costs)):
             now, start = self.tables.total(best), self.tables.only(best, seeds)
-            single, pairs = self.tables.now()
-            guessed = Search([len(one) for one in single], pairs).cheapest(single, pairs, start)
-            found = best
-            if total(single, pairs, guessed) < now:
+            search, found = self.tables.search(), best
+            if search.total(search.cheapest(start)) < now:
                 found = self._forced(best, seeds, now)
             for seed in seeds:
                 self.tables.free(seed.number)
@@ -174,7 +180,7 @@ class LayoutPlannerZ:
         for seed in seeds:
             self.tables.free(seed.number)
         if self.tables.total(found) < NEAR * now:
-            found = self._search(found)
+            found = self._search(found, SOON)
         if self.tables.total(found) >= now:
             return best
         self.taken = seeds[0].name, self.pools.variables[seeds[0].number].values
@@ -186,7 +192,7 @@ class LayoutPlannerZ:
             if self._spent:
                 break
             now = self.tables.total(best)
-            found = move_held(best, self.tables.now, self.tables.look, _worth(now))
+            found = move_held(best, self.tables.search, self.tables.look, _worth(now))
             if found == best:
                 break
             best = self._grown(self._search(found, SOON))
@@ -244,19 +250,15 @@ class LayoutPlannerZ:
 
     def _search(self, best: list[int], patience: int = PATIENCE) -> list[int]:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""
-        single, pairs = self.tables.now()
-        # Each of them sees only few costs change from round to round.
-        guessing, knowing = (Search([len(one) for one in single], pairs) for _ in range(2))
         idle, self.exhausted = 0, False
         while idle < patience:
-            tables = self.tables.now()
-            found = guessing.cheapest(*tables, best)
-            now = total(*tables, best)
-            if now - total(*tables, found) <= _worth(now):
+            search = self.tables.search()
+            found, now = search.cheapest(best), search.total(best)
+            if now - search.total(found) <= _worth(now):
                 self.exhausted = True
                 break
             self.tables.look(found)
             # Switches that were looked at for different choices may combine to a better one.
-            best = knowing.cheapest(*self.tables.now(known=True), best)
+            best = self.tables.search(known=True).cheapest(best)
             idle = 0 if self.tables.total(best) < now else idle + 1
         return best

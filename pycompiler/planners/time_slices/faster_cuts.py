@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 from ...errors import NoSwitchError
@@ -17,8 +16,6 @@ from .sliced_graph import TimeSlices, estimated_steps, excess, steps_along, unit
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 _WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
 _WIDE = 3  # the most cuts of wide values that are tried
-#: In a graph of many times this many nodes, cuts of matrices are first tried in so many of them.
-_PART, _MANY = 96, 4
 
 
 class FasterCuts(Cuts):
@@ -39,16 +36,9 @@ class FasterCuts(Cuts):
                 break
             before, new = dict(self.sizes), {one for one, _ in chosen}
             self.sizes.update(chosen)
-            made = found
-            if self._may_gain(found, new) and self._part_gains(before, new):
-                with suppress(NoSwitchError):
-                    made = self.laid_out(last=True)
-            steps = [estimated_steps(one, self.target) for one in (found, made)]
-            if steps[1] < steps[0] and not any(excess(made, self.target, self.share)):
-                found = made
-            else:
-                self.sizes = before
-                self.useless |= new
+            made = self._faster(found, new, before)
+            self.useless |= new if made is None else set()
+            found = made or found
         self.useless = useless
         return found
 
@@ -65,22 +55,32 @@ class FasterCuts(Cuts):
                 continue
             tried.append(dict(self.sizes))
             new = {one for one, size in self.sizes.items() if size != before.get(one)}
-            if not self._may_gain(found, new) or not self._part_gains(before, new):
-                continue
-            try:
-                made = self.laid_out(last=True)
-            except NoSwitchError:
-                continue
-            steps = [estimated_steps(one, self.target) for one in (found, made)]
-            if not any(excess(made, self.target, self.share)) and steps[1] < steps[0]:
+            made = self._faster(found, new, before)
+            if made is not None:
                 found, before = made, dict(self.sizes)
         self.sizes = before
         return found
 
+    def _faster(
+        self, found: TimeSlices, classes: set[Axis], before: dict[Axis, int]
+    ) -> TimeSlices | None:
+        """Lay out the graph with other cuts of some classes.
+
+        None, and the sizes ``before``, if it does not fit or does not get faster than ``found``.
+        """
+        if self._may_gain(found, classes):
+            with suppress(NoSwitchError):
+                made = self.laid_out(last=True)
+                steps = [estimated_steps(one, self.target) for one in (found, made)]
+                if steps[1] < steps[0] and not any(excess(made, self.target, self.share)):
+                    return made
+        self.sizes = before
+        return None
+
     def _may_gain(self, found: TimeSlices, classes: set[Axis]) -> bool:
         """Whether the nodes along some classes take so long that cuts of these may be worth it.
 
-        A cut changes little for other nodes. To try it takes as long as to plan all layouts.
+        A cut changes little for other nodes.
         """
         theirs = {
             found.axes.of(axis)
@@ -91,31 +91,6 @@ class FasterCuts(Cuts):
         return steps_along(found, self.target, theirs) > _WORTH * estimated_steps(
             found, self.target
         )
-
-    def _part_gains(self, before: Mapping[Axis, int], classes: set[Axis]) -> bool:
-        """Whether the part of a long graph that the cuts touch first becomes faster.
-
-        Blocks of long graphs are alike, so this says what plans of the whole graph would, and takes
-        a part of their time.
-        """
-        nodes = self.plain.nodes
-        if len(nodes) < _MANY * _PART:
-            return True
-        touched = (any(one in classes for one, _ in self.axes.of_node(node)) for node in nodes)
-        first = next(number for number, touches in enumerate(touched) if touches)
-        part = self.plain.part(nodes[first : first + _PART])
-        steps = []
-        for sizes in (before, self.sizes):
-            cuts = FasterCuts(part, self.target, self.lay_out, self.share)
-            for one, size in sizes.items():
-                for axis in (axis for axis in self.members[one] if axis[0] in part.values):
-                    length = size * self.axes.factor(axis)
-                    cuts.sizes[cuts.axes.of(axis)] = length // cuts.axes.factor(axis)
-            try:
-                steps.append(estimated_steps(cuts.laid_out(last=True), self.target))
-            except NoSwitchError:
-                return True
-        return steps[1] < steps[0]
 
     def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
         """Cut the classes of elementwise operators and reductions so that transfers overlap work.

@@ -1,93 +1,184 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
+use indexmap::IndexSet;
+
 use crate::costs::crossing;
 use crate::digits::{axis_segments, copied_digits, is_subset, parts, primes, Part, PrimeDigit, Segment};
 use crate::layout::{up, Layout, Level, Machine};
 use crate::moves::MASK;
 
-/// A layout of a tensor, prepared for guesses: each layout meets many others.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    /// The parts of each axis.
-    axes: Vec<Vec<Part>>,
+/// Guesses the steps of switches of a tensor without a search for their passes.
+///
+/// Each layout meets many others, and many layouts have the same digits on an axis: two lists of digits are compared once.
+pub struct Guesses {
+    shape: Vec<i64>,
+    machine: Machine,
+    layouts: IndexSet<Layout>,
+    placed: Vec<Placed>,
+    axes: Vec<Axis>,
     /// The digits of each level of [`Level::SETTLED`] over which there are copies.
-    copies: [Vec<PrimeDigit>; 5],
-    address_words: i64,
-    layout: Layout,
+    copies: IndexSet<[Vec<PrimeDigit>; 5]>,
 }
 
-impl Placed {
-    /// Prepares the layout of a tensor of `shape`.
-    pub fn new(layout: Layout, shape: &[i64], machine: &Machine) -> Placed {
-        let axes = layout.axes.iter().zip(shape).map(|(axis, &size)| parts(axis, size)).collect();
-        let copies = Level::SETTLED.map(|level| copied_digits(&layout, level, machine));
-        Placed { axes, copies, address_words: layout.address_words(), layout }
+/// The numbers of what a layout has.
+struct Placed {
+    axes: Vec<usize>,
+    copies: usize,
+    words: i64,
+}
+
+/// The lists of digits that an axis has in all layouts.
+struct Axis {
+    size: i64,
+    digits: IndexSet<Vec<Part>>,
+    /// What happens between two lists; None if it was not asked for yet.
+    changes: Vec<Vec<Option<AxisChange>>>,
+}
+
+impl Axis {
+    fn change(&mut self, before: usize, after: usize) -> &AxisChange {
+        if self.changes.len() <= before {
+            self.changes.resize_with(before + 1, Vec::new);
+        }
+        let row = &mut self.changes[before];
+        if row.len() <= after {
+            row.resize_with(after + 1, || None);
+        }
+        row[after].get_or_insert_with(|| AxisChange::new(&self.digits[before], &self.digits[after], self.size))
     }
 }
 
-/// Guesses the steps of a switch of a tensor of `shape` without a search for its passes.
-pub fn guess(source: &Placed, result: &Placed, shape: &[i64], machine: &Machine) -> i64 {
-    if source.layout == result.layout {
-        return 0;
+impl Guesses {
+    /// Guesses for a tensor of `shape`.
+    pub fn new(shape: Vec<i64>, machine: Machine) -> Guesses {
+        let axis = |&size: &i64| Axis { size, digits: IndexSet::new(), changes: Vec::new() };
+        let axes = shape.iter().map(axis).collect();
+        Guesses { shape, machine, layouts: IndexSet::new(), placed: Vec::new(), axes, copies: IndexSet::new() }
     }
-    let mut segments: Vec<Segment> = Vec::new();
-    for (axis, (ours, theirs)) in source.axes.iter().zip(&result.axes).enumerate() {
-        if ours != theirs {
-            axis_segments(axis, ours, theirs, shape[axis], &mut segments);
+
+    /// Returns the number of a layout; None if it is not [valid](Layout::is_valid) for the shape.
+    pub fn number(&mut self, layout: Layout) -> Option<usize> {
+        if !layout.is_valid(&self.shape) {
+            return None;
         }
+        let (number, new) = self.layouts.insert_full(layout);
+        if new {
+            let layout = &self.layouts[number];
+            let numbered = self.axes.iter_mut().zip(&layout.axes);
+            self.placed.push(Placed {
+                axes: numbered.map(|(axis, own)| axis.digits.insert_full(parts(own, axis.size)).0).collect(),
+                copies: self
+                    .copies
+                    .insert_full(Level::SETTLED.map(|level| copied_digits(layout, level, &self.machine)))
+                    .0,
+                words: layout.address_words(),
+            });
+        }
+        Some(number)
     }
-    let mut open = [false; 7];
-    // The digits that a level gets, and whether it loses digits.
-    let mut gained: [Vec<PrimeDigit>; 7] = Default::default();
-    let mut lost = [false; 7];
-    let mut moved = false;
-    let mut from = [0u8; 7];
-    for segment in segments {
-        if segment.source == segment.result {
-            continue;
+
+    /// Guesses the steps of a switch between two layouts, by their numbers; None if one is the number of no layout.
+    pub fn steps(&mut self, source: usize, result: usize) -> Option<i64> {
+        let (ours, theirs) = (self.placed.get(source)?, self.placed.get(result)?);
+        if source == result {
+            return Some(0);
         }
-        moved = true;
-        for (one, other) in segment.source.iter().flat_map(|a| segment.result.iter().map(move |b| (a, b))) {
-            if one.level != other.level && one.level != Level::Addr && other.level != Level::Addr {
-                from[other.level as usize] |= 1 << one.level as u8;
+        let mut all = AxisChange::default();
+        let (have, want) = (&self.copies[ours.copies], &self.copies[theirs.copies]);
+        for (axis, (&before, &after)) in self.axes.iter_mut().zip(ours.axes.iter().zip(&theirs.axes)) {
+            if before != after {
+                all.add(axis.change(before, after));
             }
         }
-        let ours = segment.source.iter().filter(|p| !segment.result.contains(p));
-        let theirs = segment.result.iter().filter(|p| !segment.source.contains(p));
-        for part in ours {
-            open[part.level as usize] = true;
-            lost[part.level as usize] = true;
-        }
-        for part in theirs {
-            open[part.level as usize] = true;
-            let digits = primes(part.size);
-            gained[part.level as usize]
-                .extend(digits.iter().map(|d| PrimeDigit { stride: part.stride * d.stride, size: d.size }));
-        }
+        Some(guess(&all, have, want, (ours.words, theirs.words), &self.machine))
     }
-    // Units that hold copies keep their parts: nothing leaves its unit.
-    let mut stays = [0; 7];
+}
+
+/// What happens to digits that change their places: a bit of a mask stands for a level.
+#[derive(Default)]
+struct AxisChange {
+    moved: bool,
+    /// Levels that get or lose digits, and those that lose some.
+    open: u8,
+    lost: u8,
+    /// The digits that L1Bs and L2Bs get.
+    gained: [Vec<PrimeDigit>; 2],
+    /// For each level, those that give digits to it.
+    from: [u8; 7],
+}
+
+impl AxisChange {
+    fn new(before: &[Part], after: &[Part], size: i64) -> AxisChange {
+        let mut segments: Vec<Segment> = Vec::new();
+        axis_segments(0, before, after, size, &mut segments);
+        segments.retain(|segment| segment.source != segment.result);
+        let mut made = AxisChange { moved: !segments.is_empty(), ..AxisChange::default() };
+        for segment in &segments {
+            for (one, other) in segment.source.iter().flat_map(|a| segment.result.iter().map(move |b| (a, b))) {
+                if one.level != other.level && one.level != Level::Addr && other.level != Level::Addr {
+                    made.from[other.level as usize] |= bit(one.level);
+                }
+            }
+            for part in segment.source.iter().filter(|p| !segment.result.contains(p)) {
+                made.open |= bit(part.level);
+                made.lost |= bit(part.level);
+            }
+            for part in segment.result.iter().filter(|p| !segment.source.contains(p)) {
+                made.open |= bit(part.level);
+                if let Some(gained) = copyable(part.level) {
+                    let digits = primes(part.size);
+                    made.gained[gained]
+                        .extend(digits.iter().map(|d| PrimeDigit { stride: part.stride * d.stride, size: d.size }));
+                }
+            }
+        }
+        made
+    }
+
+    fn add(&mut self, other: &AxisChange) {
+        self.moved |= other.moved;
+        self.open |= other.open;
+        self.lost |= other.lost;
+        self.gained.iter_mut().zip(&other.gained).for_each(|(all, own)| all.extend(own));
+        self.from.iter_mut().zip(other.from).for_each(|(all, own)| *all |= own);
+    }
+}
+
+fn bit(level: Level) -> u8 {
+    1 << level as u8
+}
+
+/// The number of a level whose units may keep parts of which they hold copies.
+fn copyable(level: Level) -> Option<usize> {
+    [Level::L1b, Level::L2b].iter().position(|&one| one == level)
+}
+
+/// Guesses the steps of a switch between two layouts that differ. `change` is that of all axes, `have` and `want` the digits of
+/// each settled level over which there are copies before and after, `words` the long words of a PE before and after.
+fn guess(
+    change: &AxisChange,
+    have: &[Vec<PrimeDigit>; 5],
+    want: &[Vec<PrimeDigit>; 5],
+    words: (i64, i64),
+    machine: &Machine,
+) -> i64 {
+    let mut open: Vec<(Level, i64)> = Vec::new();
     for level in Level::SETTLED {
         let number = level as usize;
-        let (have, want) = (&source.copies[number], &result.copies[number]);
-        open[number] |= !is_subset(want, have);
-        if matches!(level, Level::L1b | Level::L2b)
-            && !lost[number]
-            && is_subset(want, have)
-            && is_subset(&gained[number], have)
-        {
-            stays[number] = gained[number].iter().map(|digit| digit.size).product();
+        let spreads = is_subset(&want[number], &have[number]);
+        if spreads && change.open & bit(level) == 0 {
+            continue;
         }
+        // Units that hold copies keep their parts: nothing leaves its unit.
+        let gained = copyable(level).map(|at| &change.gained[at]).filter(|_| spreads && change.lost & bit(level) == 0);
+        let stays = gained.filter(|gained| is_subset(gained, &have[number]));
+        open.push((level, stays.map_or(0, |gained| gained.iter().map(|digit| digit.size).product())));
     }
-    let (one, other) = (source.address_words, result.address_words);
-    let least = |&level: &Level| match stays[level as usize] {
-        0 => least(level, one.min(other), one.max(other), machine),
-        sets => 2 * machine.cycles + sets * (MASK + up(one.min(other), machine.cycles)),
-    };
-    let open: Vec<Level> = Level::SETTLED.into_iter().filter(|&level| open[level as usize]).collect();
+    let (fewer, more) = (words.0.min(words.1), words.0.max(words.1));
     if open.is_empty() {
-        return if moved { 2 * machine.cycles } else { 0 };
+        return if change.moved { 2 * machine.cycles } else { 0 };
     }
+    let mut from = change.from;
     // Whether a level gives digits to another level that gives digits to it, by way of others if need be.
     for _ in 0..7 {
         for level in 0..7 {
@@ -99,6 +190,10 @@ pub fn guess(source: &Placed, result: &Placed, shape: &[i64], machine: &Machine)
         }
     }
     let crosses = (0..7).any(|level| from[level] >> level & 1 == 1);
+    let least = |&(level, sets): &(Level, i64)| match sets {
+        0 => least(level, fewer, more, machine),
+        sets => 2 * machine.cycles + sets * (MASK + up(fewer, machine.cycles)),
+    };
     let steps = open.iter().map(least).sum::<i64>();
     if open.len() == 1 {
         return steps;

@@ -122,7 +122,7 @@ pub struct SubAxis {
 }
 
 /// The places of the elements of a tensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// The digits of each axis; the last one runs fastest.
     pub axes: Vec<Vec<SubAxis>>,

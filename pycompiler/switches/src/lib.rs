@@ -19,7 +19,7 @@ mod state;
 mod straight;
 mod ways;
 
-pub use guess::{guess, Placed};
+pub use guess::Guesses;
 pub use layout::{Change, Layout, Level, Machine, SubAxis};
 pub use moves::{Move, Moves};
 pub use search::{plan, Outcome, Pass};

@@ -1,7 +1,7 @@
 //! Small switches whose passes are known. Random ones are compared with a search in Python, in
 //! `tests/pycompiler/planners/test_switch_search.py`.
 
-use switches::{guess, move_steps, plan, Change, Layout, Level, Machine, Move, Moves, Outcome, Placed, SubAxis};
+use switches::{move_steps, plan, Change, Guesses, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
 
 const MACHINE: Machine = Machine {
     counts: [2, 4, 4, 2, 2],
@@ -53,9 +53,11 @@ fn each_level_that_changes_is_settled_once() {
         let change = change(source, result, 16);
         let found = plan(&change, &MACHINE, None, &mut || true);
         assert_eq!(levels(&found), wanted, "{change:?}");
-        let [ours, theirs] =
-            [&change.source, &change.result].map(|layout| Placed::new(layout.clone(), &change.shape, &MACHINE));
-        assert_eq!(guess(&ours, &theirs, &change.shape, &MACHINE) == 0, source == result);
+        let mut guesses = Guesses::new(change.shape.clone(), MACHINE);
+        let numbers = [change.source, change.result].map(|layout| guesses.number(layout).unwrap());
+        assert_eq!(guesses.steps(numbers[0], numbers[0]), Some(0));
+        assert_eq!(guesses.steps(numbers[0], numbers[1]) == Some(0), source == result);
+        assert_eq!(guesses.steps(0, 2), None);
     }
 }
 

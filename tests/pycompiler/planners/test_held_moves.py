@@ -10,11 +10,10 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_search import cheapest
+from reference_search import cheapest, search_of, total
 
-from pycompiler.planners.lpz import search
+from pycompiler.planners.lpz import tables
 from pycompiler.planners.lpz.held import move_held
-from pycompiler.planners.lpz.search import Search, total
 
 Problem = tuple[list[np.ndarray], dict[tuple[int, int], np.ndarray]]
 
@@ -50,12 +49,12 @@ def test_what_lies_between_moves_too(monkeypatch: pytest.MonkeyPatch, centres: i
     """Neither single moves nor the elimination leave the choice that all agree on."""
     single, pairs = residual(8, centres)
     start = [0] * len(single)
-    monkeypatch.setattr(search, "TABLE", 64)
-    held = Search([2 + USELESS] * len(single), pairs).held
+    monkeypatch.setattr(tables, "ENTRIES", 64)
+    held = search_of(single, pairs).held
     assert set(range(centres)) <= set(held)
     assert cheapest(single, pairs, start) == start
     looked: list[list[int]] = []
-    found = move_held(start, lambda: (single, pairs), looked.append, 0)
+    found = move_held(start, lambda: search_of(single, pairs), looked.append, 0)
     assert total(single, pairs, found) == 0
     assert found in looked
     assert start == [0] * len(single)
@@ -86,7 +85,7 @@ def test_never_dearer_by_true_costs(seed: int) -> None:
     start = cheapest(single, guessed, [0] * 6)
     look(start)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "TABLE", rng.choice((1, 4, 16)))
-        found = move_held(start, lambda: (single, guessed), look, rng.randrange(4))
+        patch.setattr(tables, "ENTRIES", rng.choice((1, 4, 16)))
+        found = move_held(start, lambda: search_of(single, guessed), look, rng.randrange(4))
     assert total(single, pairs, found) == total(single, guessed, found)
     assert total(single, pairs, found) <= total(single, pairs, start)

@@ -16,7 +16,15 @@ from corpus.programs import NETWORKS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
-from reference_search import cheapest, reference_cheapest, reference_elimination
+from reference_search import (
+    all_costs,
+    cheapest,
+    new_search,
+    reference_cheapest,
+    reference_elimination,
+    search_of,
+    total,
+)
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
@@ -24,10 +32,8 @@ from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.lpz import planner as lpz
-from pycompiler.planners.lpz import pools
-from pycompiler.planners.lpz import search as choosing
+from pycompiler.planners.lpz import pools, tables
 from pycompiler.planners.lpz.costs import NEVER, TOO_LARGE
-from pycompiler.planners.lpz.search import Search, total
 from pycompiler.planners.switch_plan import plan_switch
 
 Table = np.ndarray
@@ -61,12 +67,9 @@ def test_the_search_finds_the_cheapest(seed: int) -> None:
 
 @contextmanager
 def small_tables(entries: int) -> Iterator[None]:
-    before = choosing.TABLE
-    choosing.TABLE = entries
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ENTRIES", entries)
         yield
-    finally:
-        choosing.TABLE = before
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16, 1 << 16]))
@@ -75,24 +78,30 @@ def test_a_search_that_goes_on_is_that_of_the_reference(seed: int, table: int) -
     """Few costs change between two calls, also to "not possible" and back."""
     rng = random.Random(seed)
     single, pairs = random_problem(rng)
-    tables: list[tuple[Any, Any]] = [(single, v) for v in range(len(single))]
-    tables += [(pairs, pair) for pair in pairs]
+    places: list[tuple[Any, Any]] = [(single, v) for v in range(len(single))]
+    places += [(pairs, pair) for pair in pairs]
     with small_tables(table):
         sizes = [len(costs) for costs in single]
-        work, search = (Search(sizes, pairs) for _ in range(2))
+        work, search = (new_search(sizes, pairs) for _ in range(2))
         for _ in range(6):
+            for one in (work, search):
+                one.take(all_costs(single, pairs))
             start = [rng.randrange(len(costs)) for costs in single]
+            assert work.total(start) == total(single, pairs, start)
             wanted = reference_elimination(single, pairs, start)
-            assert work.eliminated(single, pairs, start) == wanted
+            assert work.eliminated(start) == wanted
             wanted = reference_cheapest(single, pairs, start)
-            assert search.cheapest(single, pairs, start) == wanted
+            assert search.cheapest(start) == wanted
             for held in work.held:
-                for cost, choice, found in work.answers(single, pairs, start, held):
+                answers = []
+                for choice in range(sizes[held]):
                     asked = [*start[:held], choice, *start[held + 1 :]]
-                    assert found == reference_elimination(single, pairs, asked)
-                    assert cost == total(single, pairs, found)
+                    found = reference_elimination(single, pairs, asked)
+                    answers.append((total(single, pairs, found), choice, found))
+                most = rng.randrange(1, len(answers) + 1)
+                assert work.answers(start, held, most) == sorted(answers)[:most]
             for _ in range(rng.randrange(4)):
-                where, key = rng.choice(tables)
+                where, key = rng.choice(places)
                 changed = where[key].copy()
                 changed.flat[rng.randrange(changed.size)] = rng.choice((rng.randrange(50), NEVER))
                 where[key] = changed
@@ -111,10 +120,11 @@ def test_more_neighbours_than_an_array_has_axes() -> None:
     ways = ([a, b, *[0] * 100] for a in range(3) for b in range(2))
     least = min(total(single, pairs, way) for way in ways)
     assert total(single, pairs, cheapest(single, pairs, [0] * len(sizes))) == least
-    work = Search(sizes, pairs)
+    work = search_of(single, pairs)
     for _ in range(2):
-        assert total(single, pairs, work.eliminated(single, pairs, [0] * len(sizes))) == least
+        assert work.total(work.eliminated([0] * len(sizes))) == least
         pairs[0, 50] = pairs[0, 50] + np.array([[0], [90], [0]])
+        work.take({(0, 50): pairs[0, 50]})
         least = min(total(single, pairs, [a, b, *[0] * 100]) for a in range(3) for b in range(2))
 
 

@@ -26,7 +26,7 @@ from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.layers.switch import pass_costs
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
-from pycompiler.layers.switch.pass_search import _Switch, moves, pass_steps
+from pycompiler.layers.switch.pass_search import Guesses, _Switch, moves, pass_steps
 from pycompiler.layers.switch.straight_rows import straight_rows
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.switch_plan import plan_switch
@@ -90,6 +90,29 @@ def test_a_long_axis_need_not_be_whole_in_lm() -> None:
     shape = (1, 512 * 49)
     change = LayoutChange(parse_layout(source), parse_layout(result), shape, MNDtype.FLOAT)
     assert plan_switch(change, load_target("mncore2"))[-1].layout == change.result
+
+
+@given(SEEDS, MACHINES)
+@settings(max_examples=tried(30, 300))
+def test_a_guess_depends_on_its_two_layouts_only(seed: int, machine: str) -> None:
+    """Digits are compared once for all layouts, in whichever order layouts come."""
+    target, rng = load_target(machine), random.Random(seed)
+    shape = tuple(rng.choice(SIZES) for _ in range(rng.randrange(1, 5)))
+    dtype = rng.choice(DTYPES)
+    layouts = [some_layout(rng, shape, dtype, target) for _ in range(6)]
+    guesses = Guesses(shape, dtype, target)
+    for _ in range(3):
+        ours, theirs = ([rng.choice(layouts) for _ in range(rng.randrange(1, 5))] for _ in "ab")
+        table = guesses.table(ours, theirs)
+        assert table.shape == (len(ours), len(theirs))
+        for (row, source), (column, result) in product(enumerate(ours), enumerate(theirs)):
+            alone = Guesses(shape, dtype, target).table([source], [result])
+            assert table[row, column] == alone.item()
+            if source == result:
+                assert not alone.item()
+            elif passes := outcome(plan_switch, LayoutChange(source, result, shape, dtype), target):
+                # Several passes take more than the waits around one.
+                assert len(passes) == 1 or alone.item() > 2 * target.cycles
 
 
 def rows_of(found: Moves) -> list[list[int]]:
@@ -209,11 +232,12 @@ GOOD = pass_costs.facts(MNDtype.FLOAT, load_target("mini"))
         ("a MAB that is none", lambda: _core.mab_way([(99, 0, 0, 0)], GOOD, (True, True))),
         ("a row that is none", lambda: _core.straight_rows([(0, 0, 0, -1)], GOOD)),
         ("a pass over no level", lambda: _core.pass_moves(NOTHING, GOOD, 9)),
-        ("an axis too few", lambda: _core.guess_switches([([], [])], [([], [])], (4,), GOOD)),
+        ("an axis too few", lambda: _core.SwitchGuesses((4,), GOOD).number(([], []))),
         (
             "a digit without size",
-            lambda: _core.guess_switches([([[(0, 5, 1)]], [])], [([[(4, 5, 1)]], [])], (4,), GOOD),
+            lambda: _core.SwitchGuesses((4,), GOOD).number(([[(0, 5, 1)]], [])),
         ),
+        ("a layout that is none", lambda: _core.SwitchGuesses((4,), GOOD).table([0], [0])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
