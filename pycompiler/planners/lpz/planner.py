@@ -38,6 +38,9 @@ STARTS, START_NEAR = 2, 1.5
 #: No further trial begins after this much work (see `Known`). The first choice, and what grows near
 #: it, are no trials.
 BUDGET = 200_000
+#: After this much work, a graph of which most was planned before is planned near that plan only:
+#: what trials find was found then.
+CHEAP = 20_000
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 
@@ -86,10 +89,14 @@ class LayoutPlannerZ:
         self.before = self.tables.estimate(best)
         if self.family is not None:
             best = self._within(self._search(best, SOON), self.family)
-        elif (start := self.pools.again(best)) is not None:
-            best = self._beside_another(best, start)
         else:
-            best = self._anew(best)
+            # An earlier search may have chosen something cheaper where values are alike.
+            start, alike = self.pools.again(best)
+            self.tables.take_in()
+            self.tables.look(start, first=True)
+            best = min(best, start, key=self.tables.total)
+            near = alike and self.costs.known.work > CHEAP
+            best = self._turned(self._grown(self._search(best))) if near else self._anew(best)
         self.after = self.tables.estimate(best)
         out = Laid({})
         for one, choice in zip(variables, best, strict=True):
@@ -107,16 +114,6 @@ class LayoutPlannerZ:
         for seeds in self._affordable(add_in_order(self.pools, best, self.costs)):
             best = self._beside(best, seeds, far=True)
         return best
-
-    def _beside_another(self, best: list[int], start: list[int]) -> list[int]:
-        """Return a cheap choice near ``start``, that of an earlier search.
-
-        Most values are those of its graph, so what trials find was found then.
-        """
-        self.tables.take_in()
-        self.tables.look(start, first=True)
-        start = min(best, start, key=self.tables.total)
-        return self._turned(self._grown(self._search(start)))
 
     def _everywhere(self, best: list[int]) -> list[int]:
         """Return ``best`` or a cheaper choice, in which all regions have layouts of one family.

@@ -120,19 +120,17 @@ class Pools:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
         self.variables.append(variable)
 
-    def again(self, best: Sequence[int]) -> list[int] | None:
+    def again(self, best: Sequence[int]) -> tuple[list[int], bool]:
         """Return ``best`` with what earlier searches chose for variables whose values are alike.
 
-        None if the values of most variables are new.
+        And whether most variables are.
         """
-        chosen, out = self._known.choice, list(best)
-        known = 0
+        chosen, out, alike = self._known.choice, list(best), 0
         for number, variable in enumerate(self.variables):
             found = None if variable.fixed else chosen.get(self.key_of(variable))
             if found is not None and variable.add(found, POOL + 1):
-                out[number] = variable.place_of(found)
-                known += 1
-        return out if 2 * known > len(self.variables) else None
+                out[number], alike = variable.place_of(found), alike + 1
+        return out, 2 * alike > len(self.variables)
 
     def key_of(self, variable: Variable) -> object:
         """Return what variables of two graphs have in common if their values are alike."""
