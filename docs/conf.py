@@ -4,7 +4,10 @@ project = "emu2 and pycompiler"
 copyright = "the authors of emu2"
 extensions = ["myst_parser"]
 root_doc = "docs/index"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/**", "editors/**/README.md"]
+include_patterns = [
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+    *("docs/**", "editors/**/README.md"),
+]
 myst_heading_anchors = 4
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1200px", "sidebar_width": "240px"}
