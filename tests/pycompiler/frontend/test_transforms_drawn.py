@@ -99,6 +99,8 @@ def transformed(one: Function, many: Function) -> dict[str, Function]:
 
 
 KINDS = list(transformed(NUMBERS[0], LISTS[0]))
+#: Dynamo of torch 2.15 cannot trace all of these, with any back end (docs/torch_compile.md, limits).
+NOT_TRACED = ("hessian", "hessians")
 
 
 def drawn(seed: int) -> dict[str, Function]:
@@ -124,6 +126,7 @@ def test_drawn_transforms(seed: int, door: str, tmp_path: Path) -> None:
         )
         found = {kind: value.cpu() for kind, value in compiled({"x": x}).items()}
     else:
+        functions |= {kind: torch.compiler.disable(functions[kind]) for kind in NOT_TRACED}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = torch.compile(function, backend="emu2", options={"device": "pfvm:cpu"})
