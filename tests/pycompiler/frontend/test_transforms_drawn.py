@@ -99,7 +99,7 @@ def transformed(one: Function, many: Function) -> dict[str, Function]:
 
 
 KINDS = list(transformed(NUMBERS[0], LISTS[0]))
-#: Dynamo of torch 2.15 cannot trace all of these, with any back end (docs/torch_compile.md, limits).
+#: Dynamo of torch 2.15 cannot trace all of these, with any back end (docs/torch_compile.md).
 NOT_TRACED = ("hessian", "hessians")
 
 
