@@ -20,7 +20,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
-from pycompiler.report.summary import percent
+from pycompiler.summary.table import percent
 
 Row = dict[str, Any]
 

@@ -30,10 +30,10 @@ def counters(result: Any) -> dict[str, int]:
         facts = json.loads((path / "report.json" if path.is_dir() else path).read_text("utf-8"))
     elif hasattr(result, "counters"):
         facts = result.counters
-    elif hasattr(result, "report"):
-        facts = result.report()
     elif hasattr(result, "codegen_dir"):
         return counters(result.codegen_dir)
+    elif hasattr(result, "report"):
+        facts = result.report()
     else:
         pytest.fail(f"cycle_regression: a {type(result).__name__} has no counters", pytrace=False)
     missing = [name for name in COUNTERS if name not in facts]

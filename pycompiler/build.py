@@ -42,7 +42,6 @@ from .report.codegen_dir import (
     write_failure,
     write_folder,
 )
-from .report.log import log_json, log_text
 from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.app_file import function_of
@@ -51,6 +50,7 @@ from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
 from .simulation.store import Outcomes
+from .summary.log import log_json, log_text
 from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
 from .warn import folded_warnings, warn_of_fallback, warn_of_options, warn_of_shapes, warn_of_specs

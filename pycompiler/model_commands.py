@@ -36,13 +36,13 @@ from .partitioning.command import partition_command
 from .pfvm.sizes import Sizes
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import closing_lines, summary_table, tuning_table
 from .runtime.app_file import placed_app
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.inputs_file import read_arrays, wrong_inputs
 from .runtime.sanitized import findings_text, undefined_outputs
 from .size_options import takes_sizes
+from .summary.table import closing_lines, summary_table, tuning_table
 from .sweep.command import read_options, sweep
 
 commands = click.Group()

@@ -17,8 +17,8 @@ from torch import nn
 from ..errors import error
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import REPORT, read_file
-from ..report.summary import cost_lines, summary_table, totals
 from ..runtime.executable import DeviceFunction
+from ..summary.table import cost_lines, summary_table, totals
 
 _TESTED = 360  # pictures that training does not see
 _BRIGHTEST = 16.0

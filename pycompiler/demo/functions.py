@@ -19,10 +19,10 @@ from rich.console import Console
 from ..app.model import DeviceSegment
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
-from ..report.summary import cost_lines, summary_table, totals
 from ..runtime.executable import DeviceFunction
 from ..runtime.image import dram_image
 from ..runtime.tensors import to_array
+from ..summary.table import cost_lines, summary_table, totals
 
 INPUT_JSON = "model.input.json"
 _SHOWN = 4  # long words of the result that are printed

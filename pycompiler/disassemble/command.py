@@ -20,10 +20,10 @@ from ..graph.graph import MNGraph, TensorType
 from ..graph.text import parse_graph
 from ..pfvm.session import Array
 from ..report.codegen_dir import L3IR, read_file
-from ..report.summary import percent
 from ..runtime.app_file import app_of
 from ..runtime.device import Board, find_device
 from ..runtime.inputs_file import read_arrays
+from ..summary.table import percent
 from .bench import Bench, Timing, timings
 from .instructions import Instruction, instructions
 from .node_runs import Log, NodeRuns, Safety

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from ..errors import error
 from ..frontend.export import Function
 from ..runtime.proxy import TensorProxy
+from ..summary.performance import Performance
 from .caches import leaves_of_caches, look_into_caches
 from .function import CompiledFunction, TensorLike
 
@@ -165,6 +166,14 @@ class AutomapFunction:
         call = Arguments(self._function, args, kwargs)
         self._arguments.check(call)
         return self._results.unflatten(self.compiled(call.tensors))
+
+    @property
+    def report(self) -> Performance:
+        """How fast the function is, as for :class:`CompiledFunction`."""
+        return self.compiled.report
+
+    def __str__(self) -> str:
+        return str(self.report)
 
 
 def flat_function(function: Any, arguments: Arguments, results: Results) -> Function:

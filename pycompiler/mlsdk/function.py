@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from ..errors import PycompilerError, error, internal
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..pfvm.session import Array
 from ..runtime.conversion import UnfitError, converted
-from ..runtime.executable import Function
+from ..runtime.executable import DeviceFunction, Function
 from ..runtime.held_tensor import Source
 from ..runtime.io_spec import IOSpec, specs_of
 from ..runtime.proxy import TensorProxy
+from ..summary.performance import Performance, of_folder, report_text
 
 TensorLike = torch.Tensor | TensorProxy
 
@@ -29,6 +31,30 @@ class CompiledFunction:
         #: The app on a board, or the model on the host.
         self.function = function
         self.codegen_dir = codegen_dir
+        #: Read now: another compile may write the folder anew.
+        self._report = report_text(codegen_dir)
+
+    @cached_property
+    def report(self) -> Performance:
+        """How fast the function is: cycles, bound, kinds of work, slowest nodes.
+
+        A function that was loaded from an app alone knows less, and says so. P0004 for a folder of
+        an earlier version without a program.
+        """
+        found = None if self._report is None else of_folder(self.codegen_dir, self._report)
+        if found is None and isinstance(self.function, DeviceFunction):
+            return self.function.report
+        if found is None:
+            reason = "its report is missing, damaged, or of another version"
+            raise error("P0004", path=self.codegen_dir, reason=reason, wanted="report.json")
+        return found
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        """Return the report with the picture of the time line, for notebooks."""
+        return self.report._repr_html_()
 
     def __call__(self, inputs: Mapping[str, TensorLike]) -> dict[str, TensorProxy]:
         """Run the function on inputs by name. P0603 if it was compiled for others.

@@ -125,7 +125,7 @@ class _Case:
 def _door_report(graphs: Sequence[Parts]) -> dict[str, Any]:
     """Return the facts of the graphs that torch captured."""
     pieces = [piece for parts in graphs for piece in parts.pieces]
-    reports = [report for piece in pieces for report in piece.reports]
+    reports = [report.facts for piece in pieces for report in piece.reports]
     hosted = [row for report in reports for row in report["host_fallback"]]
     return {
         "operators": sum(parts.operators for parts in graphs),

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ..report.cycle_shares import KINDS
-from ..report.summary import percent
+from ..summary.table import percent
 from ..tolerance import NETWORKS
 from .catalogue import CATALOGUE
 from .door_column import DOOR_COMMAND, with_column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from ..options import parse_options
 from ..pfvm.sizes import Sizes
 from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
+from ..report.codegen_dir import TRACE
 from ..report.progress import progress_bar
 from ..report.report import Report
 from ..runtime.device import find_device
 from ..runtime.places import with_places
+from ..summary.performance import Performance, in_turn
 from ..warn import folded_warnings
 from .costs import Costs, PieceCost, cost_of
 from .functions import model_of_functions
@@ -66,16 +69,30 @@ class Partition:
         """Return a model of one piece, with its constants: what a code generator needs."""
         return self.source.part(piece.numbers, piece.name)
 
-    def app(self) -> App:
-        """Return the app of all pieces. P0803 if a piece of the device does not compile."""
-        apps = {}
+    @property
+    def report(self) -> Performance:
+        """How fast the pieces on the device are, one after the other. P0803."""
+        parts = []
         for piece in self.pieces:
             if piece.on_device:
-                try:
-                    apps[piece.name] = self._compiler.app(piece.numbers)
-                except PycompilerError as problem:
-                    reason = f"{problem.code}: {problem.message}"
-                    raise error("P0803", piece=piece.name, reason=reason) from problem
+                self._app(piece)
+                facts, trace = self._compiler.made[piece.numbers]
+                parts.append(Performance(piece.name, facts, partial(bytes, trace)))
+        hosted = sum(len(piece.numbers) for piece in self.pieces if not piece.on_device)
+        unknown = [f"the time of {hosted} nodes on the host, but for the estimates in `costs`"]
+        name, device = self.source.model.graph.name or "model", self._compiler.target.name
+        return in_turn(name, device, parts, unknown if hosted else ())
+
+    def _app(self, piece: Piece) -> App:
+        try:
+            return self._compiler.app(piece.numbers)
+        except PycompilerError as problem:
+            reason = f"{problem.code}: {problem.message}"
+            raise error("P0803", piece=piece.name, reason=reason) from problem
+
+    def app(self) -> App:
+        """Return the app of all pieces. P0803 if a piece of the device does not compile."""
+        apps = {piece.name: self._app(piece) for piece in self.pieces if piece.on_device}
         app = linked_app(self.source, self.pieces, apps, self._compiler.target)
         return with_places(app, self._compiler.target)
 
@@ -94,6 +111,8 @@ class _Compiler:
         self.options = {**(options or {}), "strict": True}
         self.parsed = parse_options(self.options)
         self._made: dict[tuple[int, ...], App | PycompilerError] = {}
+        #: By piece: its report, and the text of its ``trace.json``.
+        self.made: dict[tuple[int, ...], tuple[dict[str, Any], bytes]] = {}
 
     def app(self, numbers: tuple[int, ...]) -> App:
         """Return the app of a piece; raises the diagnostic of its compile."""
@@ -105,6 +124,7 @@ class _Compiler:
                 with progress_bar(report, shown=False):
                     made = compile_cheapest(model, self.target, self.parsed, report)
                 self._made[numbers] = made.app
+                self.made[numbers] = report.data, made.files.get(TRACE, b"")
             except PycompilerError as problem:
                 self._made[numbers] = problem
         found = self._made[numbers]

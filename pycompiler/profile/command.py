@@ -14,9 +14,9 @@ from ..console import table_console
 from ..errors import error
 from ..files import write_file
 from ..report.codegen_dir import REPORT, read_file
-from ..report.summary import cost_lines, percent, totals
 from ..runtime.app_file import app_of
 from ..runtime.device import find_device
+from ..summary.table import cost_lines, percent, totals
 from .nodes import VIEWS, Group, View, changes, grouped, lines
 from .roofline import roofline
 

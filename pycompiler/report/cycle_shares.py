@@ -29,15 +29,28 @@ KINDS = (*dict.fromkeys(_KINDS.values()), ELEMENTWISE, WAITS)
 _DIGITS = 4
 
 
-def cycle_shares(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of each kind in the cycles of the report's ``nodes``; {} without cycles.
+def kind_of(op: str) -> str:
+    """Return the kind of an operator of the graph."""
+    return _KINDS.get(op, ELEMENTWISE)
 
-    The wait cycles of a node count as waits, its others as the kind of its operator. The shares add
-    up to 1 but for rounding.
+
+def cycles_by_kind(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the cycles of each kind in the report's ``nodes``.
+
+    The wait cycles of a node count as waits, its others as the kind of its operator.
     """
     cycles = dict.fromkeys(KINDS, 0)
     for row in rows:
-        cycles[_KINDS.get(row["op"], ELEMENTWISE)] += row["cycles"] - row["wait_cycles"]
+        cycles[kind_of(row["op"])] += row["cycles"] - row["wait_cycles"]
         cycles[WAITS] += row["wait_cycles"]
+    return cycles
+
+
+def cycle_shares(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of each kind in the cycles of the report's ``nodes``; {} without cycles.
+
+    The shares add up to 1 but for rounding.
+    """
+    cycles = cycles_by_kind(rows)
     total = sum(cycles.values())
     return {kind: round(own / total, _DIGITS) for kind, own in cycles.items()} if total else {}

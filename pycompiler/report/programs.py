@@ -27,8 +27,8 @@ def record_programs(
 ) -> None:
     """Fill what the report says of programs.
 
-    That is ``steps``, ``cycles``, ``cycle_shares``, ``dram_words``, ``words``, ``nodes`` and
-    ``schedule``.
+    That is ``steps``, ``cycles``, ``clock_mhz``, ``cycle_shares``, ``dram_words``, ``words``,
+    ``nodes`` and ``schedule``.
     ``programs`` has the assembler's report of each segment, with its ``stalls`` by line; None for
     segments on the host.
     """
@@ -36,6 +36,7 @@ def record_programs(
     for number, (segment, facts) in enumerate(zip(segments, programs, strict=True)):
         if facts is None:
             continue
+        data["clock_mhz"] = target.spec.clock_mhz
         data["steps"] += facts["steps"]
         data["cycles"] += facts["cycles"]
         for key in ("read", "written"):

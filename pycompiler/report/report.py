@@ -14,17 +14,8 @@ from ..version import __version__
 
 #: The parts of a report that belong to the program; the rest belongs to the compile.
 OF_A_PROGRAM = (
-    *(
-        "steps",
-        "cycles",
-        "estimated_cycles",
-        "bound",
-        "cycle_shares",
-        "dram_words",
-        "words",
-        "host_fallback",
-    ),
-    *("layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
+    *("steps", "cycles", "clock_mhz", "estimated_cycles", "bound", "cycle_shares", "dram_words"),
+    *("words", "host_fallback", "layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
 )
 
 
@@ -32,7 +23,8 @@ class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
 
     ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups, and
-    ``words`` those read and written by transfers, by memory above the PEs.
+    ``words`` those read and written by transfers, by memory above the PEs. ``clock_mhz`` is the
+    clock of the machine; None without a program.
     ``host_runtimes`` names the library that runs each segment of the host.
     ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
@@ -46,6 +38,7 @@ class Report:
             "notes": [],
             "steps": 0,
             "cycles": 0,
+            "clock_mhz": None,
             "estimated_cycles": 0,
             "bound": {},
             "cycle_shares": {},

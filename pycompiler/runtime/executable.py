@@ -17,6 +17,7 @@ from ..errors import error
 from ..graph.dtypes import MNDtype, numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array, HostSession
+from ..summary.performance import Performance, of_app
 from . import trace
 from .device import Board
 from .dram import DramTensor
@@ -173,6 +174,11 @@ class DeviceFunction:
     def host_runtimes(self) -> tuple[str, ...]:
         """The library that runs each segment of the host, in order."""
         return tuple(session.runtime for session in self._sessions.values())
+
+    @property
+    def report(self) -> Performance:
+        """How fast the app is, as far as it knows."""
+        return of_app(self.app, self.board.target.spec.clock_mhz)
 
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Run the segments in order."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from . import trace
 from .conversion import UnfitError, converted
@@ -96,7 +96,12 @@ class TensorProxy:
         raise error("P0703", name="pickle", reason="a TensorProxy is on a device", remedy=remedy)
 
     def __repr__(self) -> str:
-        return f"TensorProxy(shape={tuple(self.shape)}, dtype={self.dtype})"
+        try:
+            shown = repr(self.cpu())
+        except PycompilerError:  # the memory of the device is free, or of others
+            return f"TensorProxy(shape={tuple(self.shape)}, dtype={self.dtype})"
+        # torch indents further lines by the length of `tensor(`.
+        return f"TensorProxy{shown.removeprefix('tensor')}".replace("\n", "\n" + 5 * " ")
 
     @classmethod
     def __torch_function__(

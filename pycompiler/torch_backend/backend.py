@@ -13,11 +13,15 @@ from torch._dynamo.backends.common import aot_autograd
 from ..errors import error
 from ..frontend.resizes import keep_kernels
 from ..frontend.training_step import plain_kernels, step_rules
+from ..summary.performance import Performance, in_turn
 from .partition import Parts, partitioned
-from .settings import Settings
+from .settings import DEVICE, Settings
 
 #: Told of each graph that is cut: whether it is the `forward` or the `backward` one, and its parts.
 Watcher = Callable[[str, Parts], None]
+
+#: The device and the cut graphs of the last graph that was captured: forward, then backward.
+_last: tuple[str, list[Parts]] = (DEVICE, [])
 
 
 def emu2(
@@ -39,8 +43,9 @@ def emu2(
     if mode is not None:
         legal = "left out; `options` has `preset` and `tune`"
         raise error("P0704", name="mode", value=repr(mode), legal=legal)
+    global _last
     settings = Settings.of(options)
-
+    _last = settings.device, (cut := [])
     whole = ExitStack()
 
     def compiler(kind: str) -> Callable[..., Any]:
@@ -48,6 +53,7 @@ def emu2(
             whole.close()  # all is traced, and exports need the forms
             with torch._guards.tracing(None):
                 parts = partitioned(graph, settings)
+            cut.append(parts)
             if watcher is not None:
                 watcher(kind, parts)
             return make_boxed_func(parts.graph.forward)
@@ -65,3 +71,16 @@ def emu2(
     with plain_kernels(), whole:
         keep_kernels(whole)
         return compile_graph(module, inputs)
+
+
+def last_report() -> Performance:
+    """Return how fast the last graph is that ``torch.compile`` captured for the back end.
+
+    Its parts are the pieces on the device, of the forward graph and of the backward one. A piece
+    counts with the shapes that it was compiled for last.
+    """
+    device, graphs = _last
+    parts = [piece.reports[-1] for parts in graphs for piece in parts.pieces]
+    left = sum(len(parts.in_torch) for parts in graphs)
+    unknown = [f"the time of {left} operators that stay in torch"] if left else []
+    return in_turn("torch.compile", device, parts, unknown)

@@ -78,7 +78,7 @@ def explain(
 
 
 def _facts(kind: str, parts: Parts) -> GraphFacts:
-    reports = [piece.reports[-1] for piece in parts.pieces]
+    reports = [piece.reports[-1].facts for piece in parts.pieces]
     hosted = Counter((row["op"], row["reason"]) for report in reports
                      for row in report["host_fallback"])  # fmt: skip
     cycles = tuple(int(report["cycles"]) for report in reports)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.fx.traceback
 
 from ..mlsdk.function import CompiledFunction
-from ..report.codegen_dir import REPORT, read_file
+from ..summary.performance import Performance
 from .settings import Settings
 from .views import Views
 
@@ -41,7 +39,7 @@ class Piece(torch.nn.Module):
         self._settings, self._number = settings, next(_numbers)
         self._compiled: dict[_Key, _Resident] = {}
         #: One report for each set of shapes.
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[Performance] = []
 
     @property
     def graph(self) -> torch.fx.GraphModule:
@@ -104,7 +102,9 @@ class Piece(torch.nn.Module):
                 cache_options=settings.cache,
                 training=False,
             )
-            self.reports.append(json.loads(read_file(folder, REPORT)))
+            compiled.report.name = f"piece {self._number}"
+            _ = compiled.report.slices  # read them while the folder is there
+            self.reports.append(compiled.report)
         return _Resident(compiled)
 
 

@@ -16,7 +16,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled
 from pycompiler.report.report import Report
-from pycompiler.report.summary import closing_lines
+from pycompiler.summary.table import closing_lines
 
 #: Rows, terms and columns of a product between elementwise operators, and the cheaper mode.
 CASES = [

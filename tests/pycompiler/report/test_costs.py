@@ -19,7 +19,7 @@ from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import Target, load_target
 from pycompiler.report.cycle_shares import KINDS, cycle_shares
 from pycompiler.report.report import Report
-from pycompiler.report.summary import cost_lines
+from pycompiler.summary.table import cost_lines
 
 HALF_OF_KINDS = 1e-4 * len(KINDS) / 2  # each share is rounded to four digits
 

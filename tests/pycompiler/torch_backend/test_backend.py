@@ -13,6 +13,7 @@ from dynamo import CLOSE, OPTIONS, compiled
 from forked import Forks
 from torch import nn
 
+import pycompiler
 from pycompiler.torch_backend import emu2, explain
 from pycompiler.torch_backend.partition import Parts
 
@@ -82,6 +83,11 @@ def test_changes_in_place_are_seen_and_sizes_compile_anew() -> None:
             model.bias[0] = float(rows)
     # torch traces for 4 rows, then for any number, of which the back end compiles 7, 2 and 4.
     assert [sum(len(piece.reports) for piece in own.pieces) for own in parts] == [1, 3]
+    report = pycompiler.last_report()
+    (piece,) = report.parts
+    assert report.cycles == piece.cycles == parts[1].pieces[0].reports[2].facts["cycles"]
+    assert report.slices == piece.slices != []
+    assert str(report).startswith("torch.compile for emu2:mini: ")
 
 
 def test_a_parameter_that_did_not_change_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +197,7 @@ def test_compiles_are_kept_for_other_processes(tmp_path: Path) -> None:
         parts: list[Parts] = []
         run = compiled(lambda x: x @ x.T + 1, parts, cache_dir=tmp_path, codegen_dir=tmp_path / "o")
         run(torch.randn(3, 5))
-        states += [piece.reports[0]["cache"] for own in parts for piece in own.pieces]
+        states += [piece.reports[0].facts["cache"] for own in parts for piece in own.pieces]
     assert "miss" in states[0].values()
     assert "hit" in states[1].values()
     assert list(tmp_path.glob("o/piece*/model.vsm"))

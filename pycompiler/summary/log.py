@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-from .report import Report, json_text
-from .summary import closing_lines, summary_table, tuning_table
+from ..report.report import Report, json_text
+from .table import closing_lines, summary_table, tuning_table
 
 _WIDTH = 160  # characters of the table
 _NAME = 18  # characters of the name of a pass
