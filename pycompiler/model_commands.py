@@ -75,9 +75,10 @@ def _option_help() -> str:
 @click.option(
     "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
 )
+@click.option("--top", type=click.IntRange(1), help="show only the nodes with the most cycles")
 @takes_sizes
 def compile_command(
-    model: Path, out: Path, device: str, settings: tuple[str, ...], sizes: Sizes
+    model: Path, out: Path, device: str, settings: tuple[str, ...], top: int | None, sizes: Sizes
 ) -> None:
     """Compile an ONNX MODEL into a codegen_dir."""
     with located(model):
@@ -88,7 +89,7 @@ def compile_command(
     if facts["tuning"]:
         console.print(tuning_table(facts["tuning"]))
     if facts["nodes"]:
-        console.print(summary_table(facts, f"{model.name} for {device}"))
+        console.print(summary_table(facts, f"{model.name} for {device}", top))
     console.print("\n".join(closing_lines(facts, f"; files in {out}")), soft_wrap=True)
 
 

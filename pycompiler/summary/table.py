@@ -7,20 +7,37 @@ from typing import Any
 
 from rich.table import Table
 
-_RIGHT = ("steps", "DRAM words")
+from ..report.cycle_shares import cycles_by_kind
+
+_RIGHT = ("cycles", "steps", "DRAM words")
 _COLUMNS = ("node", "op", "output", "layout", "location", *_RIGHT, "utilisation")
 
 
-def summary_table(facts: Mapping[str, Any], title: str) -> Table:
+#: What stands below the table of a compile: the bound in words.
+_BOUND = (
+    "the bound counts multiply-adds at the peak of the MAU, and each long word that crosses DRAM "
+    "once, at the full rate of every DRAM",
+    "it leaves out the latency of the first load, elementwise operators, layout switches, and "
+    "words that several groups read",
+)
+
+
+def summary_table(facts: Mapping[str, Any], title: str, top: int | None = None) -> Table:
     """Return a row per device node of the report ``facts``, in execution order.
 
-    Utilisation is the share of a node's steps in which its busiest issue slot has an instruction.
+    With ``top``, only so many nodes have rows, those with the most cycles first. Utilisation is the
+    share of a node's steps in which its busiest issue slot has an instruction.
     """
+    rows = facts["nodes"]
+    if top is not None:
+        rows = sorted(rows, key=lambda row: -row["cycles"])[:top]
     table = Table(title=title, title_justify="left")
     for column in _COLUMNS:
         side = "right" if column in _RIGHT else "left"
         table.add_column(column, justify=side, overflow="fold")  # type: ignore[arg-type]
-    for row in facts["nodes"]:
+    if len(rows) < len(facts["nodes"]):
+        table.caption = f"{len(facts['nodes']) - len(rows)} more rows (--top)"
+    for row in rows:
         words = row["dram_words"]["read"] + row["dram_words"]["written"]
         shape = "x".join(map(str, row["shape"])) or "scalar"
         busy: dict[str, int] = row["busy_steps"]
@@ -32,8 +49,7 @@ def summary_table(facts: Mapping[str, Any], title: str) -> Table:
             shape,
             row["layout"],
             row["location"],
-            str(row["steps"]),
-            str(words),
+            *map(str, (row["cycles"], row["steps"], words)),
             used,
         )
     return table
@@ -74,7 +90,17 @@ def closing_lines(facts: Mapping[str, Any], more: str = "") -> list[str]:
         if row.get("taken"):
             cycles = row["cycles"]["mixed"]
             lines.append(f"computed in `{row['pass']}`: `mixed` would take {cycles} cycles")
-    return lines + cost_lines(facts)
+    return [*lines, *cost_lines(facts), *_bound_in_words(facts)]
+
+
+def _bound_in_words(facts: Mapping[str, Any]) -> list[str]:
+    """Return what the bound counts, what it leaves out, and what stands above it."""
+    if facts["bound"].get("factor") is None:
+        return []
+    kinds = sorted(cycles_by_kind(facts["nodes"]).items(), key=lambda kind: -kind[1])
+    most = " and ".join(f"{kind} ({own})" for kind, own in kinds[:2])
+    above = facts["cycles"] - facts["bound"]["cycles"]
+    return [*_BOUND, f"{above} cycles stand above it; {most} take the most cycles of the program"]
 
 
 def cost_lines(facts: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import Target, load_target
 from pycompiler.report.cycle_shares import KINDS, cycle_shares
 from pycompiler.report.report import Report
-from pycompiler.summary.table import cost_lines
+from pycompiler.summary.table import closing_lines, cost_lines, summary_table
 
 HALF_OF_KINDS = 1e-4 * len(KINDS) / 2  # each share is rounded to four digits
 
@@ -266,3 +266,26 @@ def test_lines() -> None:
         "bound: 40 cycles (MAU 30, DRAM 40); the program takes 2.5 times as long",
         "shares of the cycles: products 76 %, waits 24 %",
     ]
+
+
+def test_the_table_of_a_compile() -> None:
+    """Cycles stand beside steps; `top` takes the slowest; the end says what the bound is."""
+    name, model, options = networks()[0]
+    _, report = compiled(model, "mini", **options)
+    whole, top = (summary_table(report, name, most) for most in (None, 3))
+    heads = [str(column.header) for column in whole.columns]
+    at = heads.index("cycles")
+    assert heads[at + 1] == "steps"
+    cycles = [row["cycles"] for row in report["nodes"]]
+    assert list(whole.columns[at].cells) == list(map(str, cycles))
+    assert list(top.columns[at].cells) == list(map(str, sorted(cycles)[:-4:-1]))
+    assert top.caption == f"{len(cycles) - 3} more rows (--top)"
+    counts, leaves_out, above = closing_lines(report)[-3:]
+    assert counts.startswith("the bound counts multiply-adds")
+    assert "the latency of the first load" in leaves_out
+    kinds = report["cycle_shares"]
+    most = max(kinds, key=kinds.__getitem__)
+    assert above.startswith(f"{report['cycles'] - report['bound']['cycles']} cycles stand above it")
+    assert f"; {most} (" in above
+    report["bound"]["factor"] = None
+    assert not closing_lines(report)[-1].endswith("of the program")
