@@ -182,9 +182,12 @@ class DramImage:
             flat = flat.astype(np.float32)
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
         padded = np.append(bits, bits.dtype.type(0))  # index -1 selects this zero
-        words = padded[self._fill].astype(self._word)
-        longs = words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
-        return np.broadcast_to(longs, (self._groups, self.dram_words))
+        fill = self._fill.reshape(-1, self.words_per_long)
+        longs = np.empty(len(fill), np.uint64)
+        for first in range(0, len(fill), _BLOCK):  # Ctrl-C is heard between two blocks
+            block = slice(first, first + _BLOCK)
+            longs[block] = padded[fill[block]].astype(self._word).view(">u8")[:, 0]
+        return np.broadcast_to(longs.reshape(-1, self.dram_words), (self._groups, self.dram_words))
 
     def place(self, element: int) -> tuple[int, int, int]:
         """Return group, long word and word inside it of a flat element; of copies, the first."""

@@ -20,6 +20,7 @@ from pycompiler.layers.dram_transfer_plan import Transfer, plan_transfer
 from pycompiler.layers.lookup.rows import table_layout
 from pycompiler.machine import IntArray, Target, load_target
 from pycompiler.planners.axis_classes import machine_digits
+from pycompiler.runtime import image as images
 from pycompiler.runtime.image import DramImage
 
 DTYPES = {MNDtype.FLOAT: np.uint32, MNDtype.LONG: np.int64, MNDtype.HALF: np.uint16}
@@ -135,6 +136,22 @@ def test_every_copy_of_every_element(machine: str, examples: int) -> None:
 @pytest.mark.parametrize("shape", [(300, 24), (1, 131), (129, 1), (61, 700)])
 def test_tables(target: Target, shape: tuple[int, int], dtype: MNDtype) -> None:
     assert same_images(table_layout(shape, dtype, target), shape, dtype, target)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_are_packed_in_blocks(monkeypatch: pytest.MonkeyPatch, dtype: MNDtype) -> None:
+    """Each element is where the image says, also where a block ends."""
+    target, shape = load_target("mini"), (37, 11)
+    image = DramImage(table_layout(shape, dtype, target), shape, dtype, target)
+    array = np.arange(1, prod(shape) + 1, dtype=np.dtype(DTYPES[dtype])).reshape(shape)
+    monkeypatch.setattr(images, "_BLOCK", 5)
+    words = image.pack(array)
+    assert image.dram_words > 3 * 5
+    bits, count = 64 // image.words_per_long, image.words_per_long
+    for element, value in enumerate(array.flat):
+        group, long, part = image.place(element)
+        word = int(words[group, long]) >> bits * (count - 1 - part) & (1 << bits) - 1
+        assert word == value
 
 
 @pytest.mark.parametrize(
