@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from .app.writer import write_app
-from .cache import Artifacts, CompileCache, cache_key, cache_states
+from .cache import CompileCache, cache_key, cache_states
 from .errors import HostFallbackWarning, PycompilerError, error, internal, located
 from .executors import Workers
 from .files import read_input, write_file
@@ -29,6 +30,7 @@ from .pfvm.registered import registered, updates
 from .pfvm.settle import settled
 from .pfvm.sizes import Sizes
 from .pfvm.well_formed import check_model
+from .pipeline import Artifacts
 from .presets.read import environment_facts
 from .report.codegen_dir import (
     LOG_JSON,
@@ -86,88 +88,66 @@ def build(
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
-    report = Report(device, options or {})
+    report, wanted = Report(device, options or {}), io_specs or {}
     report.data["cache"] = cache_states("off")
     report.expect(2 + (cache is not None))
     report.after = _kept_at_times(folder, report)
+    shown = progress_bar(report, shown=progress), folded_warnings((HostFallbackWarning,))
+    with _left_on_failure(folder, report), shown[0], shown[1]:
+        checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+        searches = "tune" not in with_preset(dict(options or {}))
+        anneals = checked.scheduler == ANNEALED
+        report.data["environment"] = environment_facts(
+            checked.envs, checked.option_json is not None, searches, anneals
+        )
+        if checked.backprop and not backprop:
+            reason = "an ONNX model names no optimizers"
+            remedy = "use Context.compile(optimizers=...)"
+            raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
+        warn_of_options(report, (*checked.ineffective, *ineffective))
+        with report.running("export"):
+            model = make_model()
+        _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
+        with report.running("pfvm") as facts:
+            model = with_random_numbers(optimise(model))
+            facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
+        files = {MODEL_ONNX: _serialized(model)}
+        if checked.out_onnx is not None:
+            lowered = lower(model, None if board is None else board.target)
+            write_file(checked.out_onnx, _serialized(lowered))
+        try:
+            if board is None:
+                function: Function = host_function(model, registry)
+            else:
+                made = _artifacts(model, board.target, checked, report, cache, options or {}, known)
+                report.progress("app")
+                files[MODEL_VSM] = made.vsm.encode()
+                files[MODEL_APP] = write_app(made.app)
+                files |= made.files
+                report.progress("load")
+                function = DeviceFunction(made.app, board, registry)
+            check_constraints(wanted, function)
+        except PycompilerError:
+            raise
+        except Exception as problem:
+            raise internal(problem) from problem
+        report.data["host_runtimes"] = list(function.host_runtimes)
+        report.finished()
+        files |= {REPORT: report.json().encode(), **_logs(report)}
+        write_folder(folder, files)
+        return function
+
+
+@contextlib.contextmanager
+def _left_on_failure(folder: Path, report: Report) -> Iterator[None]:
+    """Leave report and log beside ``folder`` if what runs inside fails, else take them away."""
     try:
-        with progress_bar(report, shown=progress), folded_warnings((HostFallbackWarning,)):
-            function = _build(
-                make_model,
-                board,
-                options,
-                folder,
-                report,
-                cache,
-                registry,
-                io_specs or {},
-                ineffective,
-                backprop,
-                known,
-            )
+        yield
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json(), {**report.files, **_logs(report)})
         raise
     clear_failure(folder)
-    return function
-
-
-def _build(
-    make_model: Callable[[], onnx.ModelProto],
-    board: Board | None,
-    options: Mapping[str, Any] | None,
-    folder: Path,
-    report: Report,
-    cache: CompileCache | None,
-    registry: Registry | None,
-    wanted: Mapping[str, IOSpec],
-    ineffective: Sequence[str],
-    backprop: bool,
-    known: Outcomes | None,
-) -> Function:
-    checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-    searches = "tune" not in with_preset(dict(options or {}))
-    anneals = checked.scheduler == ANNEALED
-    report.data["environment"] = environment_facts(
-        checked.envs, checked.option_json is not None, searches, anneals
-    )
-    if checked.backprop and not backprop:
-        reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
-        raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
-    warn_of_options(report, (*checked.ineffective, *ineffective))
-    with report.running("export"):
-        model = make_model()
-    _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
-    with report.running("pfvm") as facts:
-        model = with_random_numbers(optimise(model))
-        facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
-    files = {MODEL_ONNX: _serialized(model)}
-    if checked.out_onnx is not None:
-        write_file(
-            checked.out_onnx, _serialized(lower(model, board.target if board is not None else None))
-        )
-    try:
-        if board is None:
-            function: Function = host_function(model, registry)
-        else:
-            made = _artifacts(model, board.target, checked, report, cache, options or {}, known)
-            report.progress("app")
-            files[MODEL_VSM] = made.vsm.encode()
-            files[MODEL_APP] = write_app(made.app)
-            files |= made.files
-            report.progress("load")
-            function = DeviceFunction(made.app, board, registry)
-        check_constraints(wanted, function)
-    except PycompilerError:
-        raise
-    except Exception as problem:
-        raise internal(problem) from problem
-    report.data["host_runtimes"] = list(function.host_runtimes)
-    report.finished()
-    files |= {REPORT: report.json().encode(), **_logs(report)}
-    write_folder(folder, files)
-    return function
 
 
 def _logs(report: Report) -> dict[str, bytes]:
@@ -207,12 +187,8 @@ def _artifacts(
             warn_of_fallback(report)
             warn_of_specs(report)
             return kept
-    made = None
-    if options.tune != OFF:
-        made = _tuned(model, target, options, report, asked)
-    if made is None:
-        compiled = compile_cheapest(model, target, options, report, known)
-        made = Artifacts(compiled.app, compiled.vsm, compiled.files)
+    made = None if options.tune == OFF else _tuned(model, target, options, report, asked)
+    made = made or compile_cheapest(model, target, options, report, known)
     # An interrupted search is no result that others should get.
     if cache is not None and report.data["tuning"].get("stopped") != INTERRUPTED:
         cache.store(key, made, report)
@@ -246,7 +222,7 @@ def _tuned(
         report.note("interrupted: the best options so far count")
     warn_of_fallback(report)
     warn_of_specs(report)
-    return Artifacts(best.app, best.vsm, best.files)
+    return best
 
 
 def _serialized(model: onnx.ModelProto) -> bytes:

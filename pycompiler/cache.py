@@ -14,13 +14,11 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
 from .files import temporary_file, trim
@@ -28,6 +26,7 @@ from .machine import Target
 from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
+from .pipeline import Artifacts
 from .report.report import OF_A_PROGRAM, Report
 from .version import software
 
@@ -35,15 +34,6 @@ _APP, _VSM, _FACTS = "model.app", "model.vsm", "facts.json"
 _FILES = "files/"
 #: What the entries of a folder may take: hundreds of compiled networks.
 MOST_BYTES = 1 << 33
-
-
-@dataclass(frozen=True, eq=False)
-class Artifacts:
-    """The results of a compilation for a device. ``files`` are the further files, by name."""
-
-    app: App
-    vsm: str
-    files: Mapping[str, bytes]
 
 
 class CompileCache:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +45,6 @@ _JUDGED: Mapping[str, Any] = {
         *("sa_expected_run_iters", "sa_seconds", "sa_seed"),
     )
 }
-_Program = tuple[Report, Compiled]
 #: The shares of a program that singles may save.
 _MOVES = ("switches", "transfers", "waits")
 #: guess: what products of singles take more than products of halves, in times of the latter
@@ -69,25 +69,33 @@ def compile_cheapest(
     decided for the next compile of the model.
     """
     plans = LayoutPlans() if plans is None else plans
+
+    def program(options: Options) -> tuple[Report, Compiled]:
+        own = Report("", {})
+        return own, compile_onnx(model, target, options, own, known, plans)
+
     made = compile_onnx(model, target, options, report, known, plans)
     if not _follows(options) or not _only_brings(made.graph):
         return made
-    judged = replace(options, **_JUDGED)
+    judged, found = replace(options, **_JUDGED), None
     with report.running(FLOAT) as row, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first compile gave them
-        own = report if judged == options else None
         key = repr(sorted(decisive(judged).items()))
-        found = None
         if key not in plans.verdicts:
-            plans.verdicts[key], found = _compared(model, target, judged, own, known, plans)
-        row |= {"cycles": dict(plans.verdicts[key])}
+            own = report if judged == options else program(judged)[0]
+            plans.verdicts[key] = {MIXED: int(own.data["cycles"])}
+            if _may_cost_less(model, target, judged, own):
+                with suppress(PycompilerError):  # singles may not fit
+                    found = program(replace(judged, float_dtype=FLOAT))
+                    if _hosted(found[0]) <= _hosted(own):
+                        plans.verdicts[key][FLOAT] = int(found[0].data["cycles"])
         cycles = plans.verdicts[key]
+        row |= {"cycles": {**cycles}}
         if cycles.get(FLOAT, cycles[MIXED]) >= cycles[MIXED]:
             return made
         row["taken"] = True
-        if found is None or own is None:
-            singles = replace(options, float_dtype=FLOAT)
-            found = _program(model, target, singles, known, plans)
+        if found is None or judged != options:
+            found = program(replace(options, float_dtype=FLOAT))
     other, made = found
     report.take(other.data)
     report.files |= other.files
@@ -99,44 +107,6 @@ def compile_cheapest(
         f"computes in `{FLOAT}` (with the option `compare_float=False` it would not)"
     )
     return made
-
-
-def _compared(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    own: Report | None,
-    known: Outcomes | None,
-    plans: LayoutPlans,
-) -> tuple[dict[str, int], _Program | None]:
-    """Return the cycles in ``mixed`` and in ``float``, and the program in ``float``.
-
-    What belongs to ``float`` is absent if it is not worth a compile, or has no program. ``own`` is
-    the report of a program in ``mixed`` with these options, if there is one.
-    """
-    if own is None:
-        own, _ = _program(model, target, options, known, plans)
-    cycles = {MIXED: int(own.data["cycles"])}
-    if not _may_cost_less(model, target, options, own):
-        return cycles, None
-    try:
-        found = _program(model, target, replace(options, float_dtype=FLOAT), known, plans)
-    except PycompilerError:  # singles may not fit
-        return cycles, None
-    if _hosted(found[0]) <= _hosted(own):
-        cycles[FLOAT] = int(found[0].data["cycles"])
-    return cycles, found
-
-
-def _program(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    known: Outcomes | None,
-    plans: LayoutPlans,
-) -> _Program:
-    report = Report("", {})
-    return report, compile_onnx(model, target, options, report, known, plans)
 
 
 def _hosted(report: Report) -> int:

@@ -6,7 +6,7 @@ such as the scheduler, share what they make: a `LayoutPlans` keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 
 from .frontend.import_onnx import ImportedModel
@@ -14,10 +14,11 @@ from .graph.graph import MNGraph, Side
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
-from .layout_spec import LayoutSpec, OperandSpec
+from .layout_spec import OperandSpec
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
+from .planners.given import Given
 from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
 from .planners.lpz.known import Known
@@ -30,34 +31,15 @@ from .report.codegen_dir import DUMPS
 from .report.report import Report
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
-Record = Callable[[Report], None]
-
-
-@dataclass(frozen=True)
-class Given:
-    """What these passes read of the options. They see nothing else."""
-
-    float_dtype: str
-    gemm_precision: str
-    fuse_elementwise: bool
-    strict: bool
-    #: read by the import
-    update: str
-    time_slice: str
-    layout_planner: str
-    layout_specs: tuple[LayoutSpec, ...]
-    sram_budget: float
-    overrides: Mapping[str, Mapping[str, str]]
-
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """What a pass made: its row in the report, its dump, and what it adds to the report."""
+    """What a pass made: its row in the report, its dump, and the facts of the layout planner."""
 
     name: str
     graph: MNGraph
     dump: bytes
-    record: Record
+    facts: LayoutFacts | None
 
 
 class LayoutPlans:
@@ -105,8 +87,18 @@ class LayoutPlans:
 
 
 def _tell(step: _Step, report: Report) -> None:
+    """Add to a report what a pass made, beside its row."""
     report.files[f"{DUMPS}{step.name}.txt"] = step.dump
-    step.record(report)
+    if step.name == "side":
+        report_fallback(step.graph, report)
+        warn_of_fallback(report)
+    elif step.name == "layout" and (facts := step.facts) is not None:
+        report.data["layout_spec_unused"] = facts.unused
+        warn_of_specs(report)
+        if facts.estimates:
+            estimates = {name: asdict(found) for name, found in facts.estimates.items()}
+            found = {"search": facts.search, "family": facts.family, "values": facts.family_values}
+            report.data["passes"][-1] |= {"estimated_steps": estimates, "layouts": found}
 
 
 #: How many passes there are.
@@ -123,15 +115,7 @@ def _steps(
 ) -> Iterator[_Step]:
     """Run the passes in order, with the verifier after each."""
     overrides = given.overrides
-    sliced = SlicedLayouts(
-        target,
-        overrides,
-        planner=given.layout_planner,
-        specs=given.layout_specs,
-        mode=given.time_slice,
-        share=given.sram_budget,
-        known=known,
-    )
+    sliced = SlicedLayouts(target, given, known)
 
     def sides(graph: MNGraph) -> MNGraph:
         return plan_sides(graph, strict=given.strict)
@@ -171,39 +155,8 @@ def _steps(
         with report.running(name) as row:
             graph = verify(run(graph), target, rules)
             row |= _counts(graph)
-        yield _Step(name, graph, print_graph(graph).encode(), _record(name, graph, sliced.facts))
+        yield _Step(name, graph, print_graph(graph).encode(), sliced.facts)
 
 
 def _counts(graph: MNGraph) -> dict[str, int]:
     return {"nodes": len(graph.nodes), "values": len(graph.values)}
-
-
-def _record(name: str, graph: MNGraph, facts: LayoutFacts | None) -> Record:
-    """Return what a pass adds to a report beside its row."""
-    if name == "side":
-
-        def record(report: Report) -> None:
-            report_fallback(graph, report)
-            warn_of_fallback(report)
-
-    elif name == "layout" and facts is not None:  # without them the planner failed
-
-        def record(report: Report) -> None:
-            report.data["layout_spec_unused"] = facts.unused
-            warn_of_specs(report)
-            if facts.estimates:
-                estimates = {n: asdict(found) for n, found in facts.estimates.items()}
-                found = {
-                    "search": facts.search,
-                    "family": facts.family,
-                    "values": facts.family_values,
-                }
-                row = {"estimated_steps": estimates, "layouts": found}
-                report.data["passes"][-1] |= row
-
-    else:
-
-        def record(report: Report) -> None:
-            """Add nothing."""
-
-    return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -39,14 +39,20 @@ from .simulation.store import Outcomes
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
-    """The results of a compilation: the app, its assembly text, and the final graph."""
+class Artifacts:
+    """The results of a compilation: the app, its assembly text, and the further files by name."""
 
     app: App
     vsm: str
-    graph: MNGraph
-    #: the graph after each planner and at the end, and its time line, by file name
+    #: the graph after each planner and at the end, and its time line
     files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled(Artifacts):
+    """The results of a compilation of this process, with the final graph."""
+
+    graph: MNGraph
 
     @property
     def dumps(self) -> Mapping[str, str]:
@@ -58,8 +64,6 @@ class Compiled:
 _MOST_ON_HOST = 16
 #: The pass that leaves the graph as it is.
 SIMULATED = "simulation"
-#: The name of a pass, and the function from graph to graph.
-Pass = tuple[str, Callable[[MNGraph], MNGraph]]
 
 
 def compile_onnx(
@@ -109,7 +113,16 @@ def _compiled(
     )
     searches = Searches(options, target, report, imported.updates, known)
     addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
-    passes = _passes(target, options, overrides, searches, addressed, imported.updates)
+    plain, share = SCHEDULERS.get(options.scheduler), options.sram_budget
+
+    def schedule(graph: MNGraph) -> MNGraph:
+        if plain is None:
+            return searches.schedule(graph)
+        return plain(graph, target, share, overrides, imported.updates)
+
+    passes: list[tuple[str, Callable[[MNGraph], MNGraph]]]
+    passes = [(SIMULATED, searches.simulate)] if searches.simulates else []
+    passes += [(options.scheduler, schedule), ("address", addressed)]
     report.expect(len(passes) + 7)
     rules = (*STRUCTURE, *RULES)
     graph = plans.graph_of(imported, target, options, overrides, report, learnt)
@@ -142,7 +155,7 @@ def _compiled(
         )
         record_bound(report, model, target, precisions)
     found = {name: text.encode() for name, text in searches.dumps.items()}
-    return Compiled(made.app, program_text(made.app), graph, {**files, **found})
+    return Compiled(made.app, program_text(made.app), {**files, **found}, graph)
 
 
 def _texts(graph: MNGraph) -> dict[str, bytes]:
@@ -153,27 +166,3 @@ def _addressed(
     graph: MNGraph, target: Target, overrides: Overrides, renewed: Mapping[str, str]
 ) -> MNGraph:
     return plan_addresses(without_forgets(graph), target, overrides, renewed)
-
-
-def _passes(
-    target: Target,
-    options: Options,
-    overrides: Overrides,
-    searches: Searches,
-    addressed: Callable[[MNGraph], MNGraph],
-    renewed: Mapping[str, str],
-) -> Sequence[Pass]:
-    """Return the passes that lead from a graph with layouts to one with addresses, in order."""
-    if searches.anneals:
-        schedule = searches.schedule
-    else:
-        plain, share = SCHEDULERS[options.scheduler], options.sram_budget
-
-        def schedule(graph: MNGraph) -> MNGraph:
-            return plain(graph, target, share, overrides, renewed)
-
-    return (
-        *(((SIMULATED, searches.simulate),) if searches.simulates else ()),
-        (options.scheduler, schedule),
-        ("address", addressed),
-    )

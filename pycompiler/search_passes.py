@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import ne
 
 from .emit.segments import Segment, emit_segments
@@ -22,6 +23,7 @@ from .simulation.store import Outcomes
 Addressed = Callable[[MNGraph], MNGraph]
 
 
+@dataclass(eq=False)
 class Searches:
     """What the searching passes of one compile know.
 
@@ -29,28 +31,18 @@ class Searches:
     registered value whose new value it is.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        target: Target,
-        report: Report,
-        renewed: Mapping[str, str],
-        known: Outcomes | None,
-    ):
-        self._options, self._target, self._report = options, target, report
-        self._renewed, self._known = renewed, known
-        self._simulation: Simulation | None = None
-        self._annealing: Annealing | None = None
-
-    @property
-    def anneals(self) -> bool:
-        """Whether the scheduler searches."""
-        return self._options.scheduler == NAME
+    _options: Options
+    _target: Target
+    _report: Report
+    _renewed: Mapping[str, str]
+    _known: Outcomes | None
+    _simulation: Simulation | None = None
+    _annealing: Annealing | None = None
 
     @property
     def simulates(self) -> bool:
         """Whether nodes are simulated: if the options say so, or if the scheduler searches."""
-        return self._options.simulation_mode is not None or self.anneals
+        return self._options.simulation_mode is not None or self._options.scheduler == NAME
 
     @property
     def dumps(self) -> dict[str, str]:
@@ -67,14 +59,9 @@ class Searches:
             self._report.progress(f"simulation {ended}/{expected}")
 
         with executor_of(options.executor, options.num_threads or 1) as executor:
-            self._simulation = found = simulate_graph(
-                graph,
-                self._target,
-                options.simulation_mode or DEFAULT,
-                executor,
-                self._known,
-                progress,
-            )
+            mode = options.simulation_mode or DEFAULT
+            found = simulate_graph(graph, self._target, mode, executor, self._known, progress)
+        self._simulation = found
         self._report.data["passes"][-1] |= dict(found.facts)
         for remark in found.remarks:
             self._report.note(f"simulation: {remark}")
@@ -88,14 +75,8 @@ class Searches:
         def progress(tried: int, steps: int) -> None:
             self._report.progress(f"{NAME} {tried}/{steps}")
 
-        self._annealing = annealing = Annealing(
-            lambda _: simulation,
-            self._renewed,
-            options.sa_expected_run_iters,
-            options.sa_seconds,
-            options.sa_seed,
-            progress,
-        )
+        limits = options.sa_expected_run_iters, options.sa_seconds, options.sa_seed
+        annealing = self._annealing = Annealing(simulation, self._renewed, *limits, progress)
         share, overrides = options.sram_budget, options.overrides
         found = annealing.schedule(graph, self._target, share, overrides)
         if annealing.facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from ..errors import error, place_of
 from .declared import constants
 from .forms import Given, check_form, check_places
+from .known_shapes import known_types
 from .source import source_of
 
 Shape = tuple[int, ...]
@@ -24,7 +25,8 @@ def check_shapes(model: onnx.ModelProto) -> None:
 
     ``model`` has inferred types. Only the main graph is checked, since onnxruntime checks bodies.
     """
-    shapes, data = dict(_shapes(model.graph)), _Constants(model.graph)
+    shapes = {name: shape for name, (_, shape) in known_types(model.graph).items()}
+    data = _Constants(model.graph)
     makers = {name: node for node in model.graph.node for name in node.output}
     for name, shape in shapes.items():
         if any(size < 0 for size in shape):
@@ -38,15 +40,6 @@ def check_shapes(model: onnx.ModelProto) -> None:
         rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
         if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
             rule(node, shapes, data)
-
-
-def _shapes(graph: onnx.GraphProto) -> Iterator[tuple[str, Shape]]:
-    for info in (*graph.input, *graph.value_info, *graph.output):
-        tensor = info.type.tensor_type
-        dims = tensor.shape.dim
-        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            yield info.name, tuple(int(dim.dim_value) for dim in dims)
-    yield from ((tensor.name, tuple(tensor.dims)) for tensor in graph.initializer)
 
 
 class _Constants:

@@ -89,17 +89,13 @@ class _Sums:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class _Search:
-    def __init__(
-        self,
-        graph: MNGraph,
-        target: Target,
-        made: Mapping[str, MNNode],
-        readers: Mapping[str, Sequence[MNNode]],
-        data: Mapping[str, Array],
-    ):
-        self.graph, self.target = graph, target
-        self.made, self.readers, self.data = made, readers, data
+    graph: MNGraph
+    target: Target
+    made: Mapping[str, MNNode]
+    readers: Mapping[str, Sequence[MNNode]]
+    data: Mapping[str, Array]
 
     def sums(self, squares: MNNode) -> _Sums | None:
         """Return what belongs to a product of differences from a mean with themselves."""

@@ -13,6 +13,7 @@ from ..graph.plan import Laid, Plans
 from ..layers.base import layout_of
 from ..layout_spec import LayoutSpec
 from ..machine import Target
+from .equal_parts import shortened
 from .first_arrival import FirstArrival
 from .forced_layouts import force, match
 from .lpz.families import FAMILIES
@@ -78,11 +79,16 @@ def _lpz(
     known: Known,
     family: str | None = None,
 ) -> Laid:
-    planner = LayoutPlannerZ(graph, target, wanted, known, family)
+    stands, taken = None, None
+    if family is None and (short := shortened(graph, wanted)) is not None:
+        first, stands = LayoutPlannerZ(short[0], target, wanted, known), short[1]
+        first.run()
+        taken = first.taken
+    planner = LayoutPlannerZ(graph, target, wanted, known, family, stands)
     found = planner.run()
     facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}
     facts.search = "complete" if planner.exhausted else "out of patience"
-    facts.family, facts.family_values = planner.taken or (None, ())
+    facts.family, facts.family_values = planner.taken or taken or (None, ())
     return found
 
 

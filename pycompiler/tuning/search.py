@@ -16,13 +16,13 @@ from typing import Any
 
 import onnx
 
-from ..app.model import App
 from ..errors import PycompilerError
 from ..executors import TIME, Workers
 from ..halves_or_singles import compile_cheapest
 from ..layout_passes import LayoutPlans
 from ..machine import load_target
 from ..options import ALL, Options
+from ..pipeline import Artifacts
 from ..report.report import Report
 from .candidates import Candidate, Candidates
 
@@ -36,12 +36,9 @@ def _plans_of(model: bytes, machine: str) -> LayoutPlans:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Tried(Artifacts):
     """What a compile made; ``report`` is the data of its report."""
 
-    app: App
-    vsm: str
-    files: dict[str, bytes]
     report: dict[str, Any]
 
 

@@ -27,7 +27,7 @@ class Known:
     """
 
     work: int = 0
-    choice: dict[object, Mapping[str, Layout]] = field(default_factory=dict)
+    choice: dict[object, tuple[Mapping[str, Layout], Plan | None]] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)

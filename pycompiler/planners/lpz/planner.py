@@ -57,6 +57,7 @@ class LayoutPlannerZ:
     """The planner of one graph; its anchored nodes must have switches around them.
 
     ``family`` names the family that the largest region gets if that is possible; None is any.
+    ``stands`` maps values to those of a graph that was planned before, near which this is planned.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class LayoutPlannerZ:
         wanted: Mapping[str, Layout],
         known: Known | None = None,
         family: str | None = None,
+        stands: Mapping[str, str] | None = None,
     ):
         self.graph, self.target, self.wanted = graph, target, wanted
-        self.family = family
+        self.family, self.near = family, stands is not None
         #: The family that gave the choice, and the values of its region.
         self.taken: tuple[str, tuple[str, ...]] | None = None
         #: Whether the last search ended because nothing cheaper was left to look at.
@@ -76,7 +78,7 @@ class LayoutPlannerZ:
         known = known or Known()
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
-        self.pools = Pools(graph, target, wanted, first, known)
+        self.pools = Pools(graph, target, wanted, first, known, stands or {})
         #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 
@@ -95,13 +97,13 @@ class LayoutPlannerZ:
             self.tables.take_in()
             self.tables.look(start, first=True)
             best = min(best, start, key=self.tables.total)
-            near = alike and self.costs.known.work > CHEAP
+            near = alike and (self.near or self.costs.known.work > CHEAP)
             best = self._turned(self._grown(self._search(best))) if near else self._anew(best)
         self.after = self.tables.estimate(best)
         out = Laid({})
         for one, choice in zip(variables, best, strict=True):
             out.add(one.pool[choice])
-            self.costs.known.choice[self.pools.key_of(one)] = one.pool[choice]
+            self.pools.keep(one, one.pool[choice])
         return out
 
     def _anew(self, best: list[int]) -> list[int]:

@@ -79,10 +79,19 @@ class Variable:
 
 
 class Pools:
-    """The variables of a graph; ``first`` has a layout for every value, the first candidate."""
+    """The variables of a graph; ``first`` has a layout for every value, the first candidate.
+
+    ``stands`` maps values to those of another graph that were planned in their place.
+    """
 
     def __init__(
-        self, graph: MNGraph, target: Target, wanted: Iterable[str], first: Candidate, known: Known
+        self,
+        graph: MNGraph,
+        target: Target,
+        wanted: Iterable[str],
+        first: Candidate,
+        known: Known,
+        stands: Mapping[str, str],
     ):
         self.graph, self.target = graph, target
         self.classes = Classes(graph, target)
@@ -114,7 +123,7 @@ class Pools:
         self._done: set[tuple[str, str, Layout]] = set()
         #: What was tried for regions: variables with seeds.
         self._tried: set[tuple[int, object]] = set()
-        self._known = known
+        self._known, self._stands = known, stands
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
@@ -127,15 +136,24 @@ class Pools:
         """
         chosen, out, alike = self._known.choice, list(best), 0
         for number, variable in enumerate(self.variables):
-            found = None if variable.fixed else chosen.get(self.key_of(variable))
-            if found is not None and variable.add(found, POOL + 1):
+            kept = None if variable.fixed else chosen.get(self._key_of(variable))
+            if kept is None:
+                continue
+            layouts = {name: kept[0][self._stands.get(name, name)] for name in variable.values}
+            found = Laid(layouts, {node.name: kept[1] for node in variable.nodes[:1]})
+            if variable.add(found, POOL + 1):
                 out[number], alike = variable.place_of(found), alike + 1
         return out, 2 * alike > len(self.variables)
 
-    def key_of(self, variable: Variable) -> object:
+    def keep(self, variable: Variable, candidate: Candidate) -> None:
+        """Keep what was chosen for a variable, for the next search."""
+        layouts = {self._stands.get(name, name): candidate[name] for name in variable.values}
+        self._known.choice[self._key_of(variable)] = layouts, variable.plan_of(candidate)
+
+    def _key_of(self, variable: Variable) -> object:
         """Return what variables of two graphs have in common if their values are alike."""
         values = (self.graph.values[name] for name in variable.values)
-        return tuple((value.name, value.type, value.dtype) for value in values)
+        return frozenset((self._stands.get(v.name, v.name), v.type, v.dtype) for v in values)
 
     def all_of(self, node: MNNode, candidate: Candidate) -> Candidate:
         """Return the layouts of all operands of ``node``.

@@ -6,12 +6,10 @@ planner as a function. A graph that cannot be laid out whole is cut in the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...errors import NoSwitchError
 from ...graph.graph import MNGraph
-from ...layout_spec import LayoutSpec
 from ...machine import Target
+from ..given import Given
 from ..layout import LayoutFacts, WithSwitches, plan_layouts
 from ..location import plan_locations
 from ..lpz.known import Known
@@ -24,24 +22,11 @@ from .sliced_graph import TimeSlices
 class SlicedLayouts:
     """The three passes over one graph, to be called in order: `lay_out`, `plan`, `cut`.
 
-    ``planner``, ``specs``, ``mode`` and ``share`` are the options ``layout_planner``,
-    ``layout_spec`` with ``gemm_layout_spec``, ``time_slice`` and ``sram_budget``. ``known`` has
-    what plans of the same model have found out.
+    ``known`` has what plans of the same model have found out.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        overrides: Overrides,
-        *,
-        planner: str,
-        specs: Sequence[LayoutSpec],
-        mode: str,
-        share: float,
-        known: Known,
-    ):
-        self.target, self.overrides = target, overrides
-        self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
+    def __init__(self, target: Target, given: Given, known: Known):
+        self.target, self.given = target, given
         #: The facts of the layout planner; None if it could not lay out the whole graph.
         self.facts: LayoutFacts | None = None
         #: Plans by planner, overrides and the types of all values. The search for slices asks for
@@ -59,9 +44,9 @@ class SlicedLayouts:
         self._plain = graph
         facts = LayoutFacts()
         try:
-            made = self._laid_out(graph, untimed(self.overrides), facts)
+            made = self._laid_out(graph, untimed(self.given.overrides), facts)
         except NoSwitchError as problem:
-            if self.mode == "off":
+            if self.given.time_slice == "off":
                 raise
             try:
                 return self._planned(None).annotated()
@@ -80,7 +65,7 @@ class SlicedLayouts:
         last: bool = False,
     ) -> MNGraph:
         # The search for slices lays out many graphs, so it uses the fast planner.
-        planner = self.planner if last or facts is not None else "first_arrival"
+        planner = self.given.layout_planner if last or facts is not None else "first_arrival"
         plan = self._plan_of(graph, overrides, planner, facts)
         found = plan.resolved(self.target) if resolve else plan.rough()
         return plan_locations(found, overrides)
@@ -93,7 +78,7 @@ class SlicedLayouts:
         key = planner, given, tuple((name, value.type) for name, value in graph.values.items())
         if key not in self._plans:
             self._plans[key] = plan_layouts(
-                graph, self.target, overrides, planner, self.specs, facts, self._known
+                graph, self.target, overrides, planner, self.given.layout_specs, facts, self._known
             )
         return self._plans[key]
 
@@ -108,13 +93,13 @@ class SlicedLayouts:
             graph,
             self.target,
             self._laid_out,
-            mode=self.mode,
-            share=self.share,
-            overrides=self.overrides,
+            mode=self.given.time_slice,
+            share=self.given.sram_budget,
+            overrides=self.given.overrides,
         )
         return self._found
 
     def cut(self, graph: MNGraph) -> MNGraph:
         """Make nodes and values for every slice, and place them."""
         assert self._found is not None
-        return plan_locations(cut_into_slices(self._found), self.overrides)
+        return plan_locations(cut_into_slices(self._found), self.given.overrides)

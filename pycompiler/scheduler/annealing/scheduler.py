@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import NoRoomError
@@ -17,39 +17,34 @@ from ..early_shrinks import shrink_early
 from ..schedule_in_lm import SHARES, schedule_in_lm
 from .problem import BANKS, Problem, problem_of
 from .rebuild import rebuilt
-from .search import SEED, Progress, search, walked
+from .search import Progress, search, walked
 
 NAME = "auto_recompute_sa"
 
 
+@dataclass(eq=False)
 class Annealing:
     """One run of the scheduler.
 
-    ``costs`` gives the costs of nodes and moves; it is called once, with the graph. ``renewed``
-    maps the key of an output to the registered value whose new value it is. ``steps`` and
-    ``seconds`` limit the search, see :func:`.search.search`.
+    ``costs`` has the costs of nodes and moves. ``renewed`` maps the key of an output to
+    the registered value whose new value it is. ``steps`` and ``seconds`` limit the search, see
+    :func:`.search.search`.
 
     ``plain`` is the graph as ``spill_opt`` schedules it. The result never moves more words of DRAM.
     Only emitted code shows which of both takes fewer cycles.
     """
 
-    def __init__(
-        self,
-        costs: Callable[[MNGraph], Simulation],
-        renewed: Mapping[str, str] | None = None,
-        steps: int | None = None,
-        seconds: float | None = None,
-        seed: int = SEED,
-        progress: Progress = lambda tried, steps: None,
-    ):
-        self._costs, self._renewed = costs, renewed or {}
-        self._steps, self._seconds, self._seed = steps, seconds, seed
-        self._progress = progress
-        self.plain: MNGraph | None = None
-        #: What the search did, for the report.
-        self.facts: dict[str, Any] = {}
-        self.remarks: list[str] = []
-        self._second: Callable[[], MNGraph | None] = lambda: None
+    costs: Simulation
+    renewed: Mapping[str, str]
+    steps: int | None
+    seconds: float | None
+    seed: int
+    progress: Progress
+    plain: MNGraph | None = None
+    #: What the search did, for the report.
+    facts: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    _second: Callable[[], MNGraph | None] = lambda: None
 
     def schedule(
         self, graph: MNGraph, target: Target, share: float, overrides: Overrides
@@ -59,14 +54,14 @@ class Annealing:
         Overrides that say where values lie, or that they are kept, leave nothing to search.
         """
         self.plain = schedule_in_lm(
-            graph, target, share, overrides, self._renewed, consecutive=False
+            graph, target, share, overrides, self.renewed, consecutive=False
         )
         fixed = (wanted_addresses, wanted_keeping, wanted_locations)
         if any(wanted(overrides) for wanted in fixed):
             self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")
             return self.plain
         graph = shrink_early(graph)
-        problem = problem_of(graph, target, self._costs(graph), self._renewed)
+        problem = problem_of(graph, target, self.costs, self.renewed)
         found = self._placed(problem, target, share, overrides)
         if found is None:
             self.remarks.append(f"{NAME}: no plan has addresses in LM: spill_opt takes its place")
@@ -88,14 +83,14 @@ class Annealing:
             rooms = [int(target.words(bank.memory) * part * share) for bank in BANKS]
             found = self._searched(problem, rooms, target)
             try:
-                plan_addresses(without_forgets(found), target, overrides, self._renewed)
+                plan_addresses(without_forgets(found), target, overrides, self.renewed)
             except NoRoomError:
                 continue
             return found
         return None
 
     def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
-        found = search(problem, rooms, self._steps, self._seed, self._seconds, self._progress)
+        found = search(problem, rooms, self.steps, self.seed, self.seconds, self.progress)
         if found.interrupted is not None:
             self.remarks.append(f"{NAME}: interrupted; the best of {found.tried} plans is taken")
         done = walked(problem, rooms, found.plan)
@@ -103,7 +98,7 @@ class Annealing:
         _, actions = done
         self.facts = {
             "plans": found.tried,
-            "seed": self._seed,
+            "seed": self.seed,
             "remade": sum(action.again for action in actions),
             "estimated_cycles": [found.first.cycles, found.cost.cycles],
             "dram_words": [found.first.words, found.cost.words],

@@ -60,7 +60,7 @@ def plan_anew(
     facts: LayoutFacts | None,
 ) -> WithSwitches:
     """Plan as `SlicedLayouts._plan_of` does, but keep nothing."""
-    return plan_layouts(graph, self.target, overrides, planner, self.specs, facts)
+    return plan_layouts(graph, self.target, overrides, planner, self.given.layout_specs, facts)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:

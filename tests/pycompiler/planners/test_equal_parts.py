@@ -1,0 +1,164 @@
+"""Equal parts that follow each other: they are found, and one plan stands for many."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from compiling import Shape, compiled, model_of, random_inputs, run, tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.graph.graph import MNGraph
+from pycompiler.graph.layout import Layout
+from pycompiler.machine import load_target
+from pycompiler.planners import equal_parts, layout
+from pycompiler.planners.dtype import plan_dtypes
+from pycompiler.planners.equal_parts import KEPT, shortened
+from pycompiler.planners.layout import LayoutFacts, plan_layouts
+from pycompiler.planners.location import plan_locations
+from pycompiler.planners.lpz.known import Known
+from pycompiler.planners.side import plan_sides
+
+#: What a block may do with the value before it: names of operators, and their second operand.
+STEPS = ("weight", "bias", "mask", "start", "relu")
+
+
+def blocks(
+    steps: tuple[str, ...], count: int, width: int = 12, rows: int = 6, *, all_out: bool = False
+) -> onnx.ModelProto:
+    """Return equal blocks; `mask` is a value for all, `start` what a block begins with."""
+    rng = np.random.default_rng(4)
+    constants, nodes, last, ends = {}, [("Abs", ["m"], "mask")], "x", []
+    for block in range(count):
+        start = last
+        for at, step in enumerate(steps):
+            name = f"{step}{block}.{at}"
+            if step == "relu":
+                nodes.append(("Relu", [last], name))
+            else:
+                other = {"mask": "mask", "start": start}.get(step, f"c{block}.{at}")
+                shape = (width, width) if step == "weight" else (width,)
+                if other.startswith("c"):
+                    constants[other] = 0.3 * rng.standard_normal(shape).astype(np.float32)
+                nodes.append(("MatMul" if step == "weight" else "Add", [last, other], name))
+            last = name
+        ends.append(last)
+    shapes: dict[str, Shape] = {"x": (rows, width), "m": (rows, width)}
+    return model_of(nodes, shapes, ends if all_out else ends[-1:], constants)
+
+
+@pytest.fixture(autouse=True)
+def also_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for parts in graphs of any size."""
+    monkeypatch.setattr(equal_parts, "LEAST", 1)
+
+
+def graph_of(model: onnx.ModelProto) -> MNGraph:
+    target = load_target("mini")
+    graph = plan_sides(import_onnx(model, target).graph, strict=True)
+    return plan_locations(plan_dtypes(graph, target, float_dtype="float"))
+
+
+def test_layers_are_found() -> None:
+    for all_out in (False, True):
+        whole = graph_of(blocks(("weight", "bias", "relu", "start"), 7, all_out=all_out))
+        found = shortened(whole, {})
+        assert found is not None
+        graph, stands = found
+        # The first block reads an input, and the last may make the only output.
+        assert len(whole.nodes) - len(graph.nodes) == 2 * (7 - KEPT - (1 if all_out else 2))
+        kept = graph.device_values()
+        assert {*stands.values()} <= kept
+        assert kept.isdisjoint(stands)
+        assert kept | {*stands} == whole.device_values()
+
+
+def test_drawn_blocks() -> None:
+    """What stands for a node reads what stands for the node's operands."""
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(25))
+    def case(seed: int) -> None:
+        rng = random.Random(seed)
+        steps = tuple(rng.choice(STEPS) for _ in range(rng.randint(2, 6)))
+        count = rng.randint(2, 9)
+        whole = graph_of(blocks((*steps, "weight"), count))
+        found = shortened(whole, {})
+        # What the first block reads and the last one gives may make them different.
+        assert found is not None or count <= KEPT + 2
+        if found is None:
+            return
+        graph, stands = found
+        makers, made = graph.producers(), {*graph.inputs, *graph.constants}
+        for node in graph.nodes:
+            assert made.issuperset(node.inputs)
+            made |= {*node.outputs}
+        for value, other in stands.items():
+            own = replace(whole.values[value], name="")
+            assert own == replace(graph.values[other], name="")
+        for node in whole.nodes:
+            if node.outputs[0] not in stands:
+                continue
+            like = makers[stands[node.outputs[0]]]
+            assert (node.op, node.attributes) == (like.op, like.attributes)
+            for name, other in zip(node.inputs, like.inputs, strict=True):
+                own, its = stands.get(name, name), graph.values[other]
+                first = other == "x" or makers.get(other) is None
+                assert own == other or first or its.type == whole.values[name].type
+
+    case()
+
+
+def test_what_is_no_chain() -> None:
+    steps = ("weight", "relu")
+    whole = graph_of(blocks(steps, 6))
+    middle = next(node.outputs[0] for node in whole.nodes if node.op == "Relu")
+    wanted = {middle: Layout(())}
+    found = shortened(whole, wanted)
+    assert found is None or middle in found[0].values
+    # A value of a block that others stand for is read behind the chain.
+    model = blocks(steps, KEPT + 2)
+    read, last = "relu1.1", model.graph.output[0].name
+    model.graph.node.append(onnx.helper.make_node("Sub", [last, read], ["behind"]))
+    model.graph.output[0].name = "behind"
+    found = shortened(graph_of(model), {})
+    assert found is None or "relu1.1" not in found[1]
+    # Blocks of other widths are others.
+    assert shortened(graph_of(blocks(steps, KEPT)), {}) is None
+
+
+def test_few_nodes_are_planned_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = graph_of(blocks(("weight", "relu"), 8))
+    monkeypatch.setattr(equal_parts, "LEAST", 10)
+    assert shortened(whole, {}) is not None
+    monkeypatch.setattr(equal_parts, "LEAST", 11)
+    assert shortened(whole, {}) is None
+
+
+def test_parts_take_no_more_steps_and_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = load_target("mini")
+    work, steps = [], []
+    whole = graph_of(blocks(("weight", "bias", "relu", "weight", "start"), 10, 24, 16))
+    for _ in range(2):
+        known, facts = Known(), LayoutFacts()
+        plan_layouts(whole, target, facts=facts, known=known)
+        work.append(known.work)
+        steps.append(facts.estimates["lpz"].steps)
+        monkeypatch.setattr(layout, "shortened", lambda *_: None)
+    assert work[0] < work[1] / 2
+    assert steps[0] <= 1.01 * steps[1]
+
+
+def test_values_of_a_network_of_equal_parts() -> None:
+    model = blocks(("weight", "bias", "relu", "start"), 5, 20, 9)
+    inputs = random_inputs({"x": (9, 20), "m": (9, 20)}, 8)
+    (wanted,) = ReferenceEvaluator(model).run(None, dict(inputs))
+    made, _ = compiled(model, float_dtype="float")
+    (found,) = run(made, inputs).values()
+    assert np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
