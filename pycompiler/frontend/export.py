@@ -33,6 +33,7 @@ from ..pfvm.torch_calls import DOMAIN
 from .constant_names import add_unread, name_constants, recognised, update_names
 from .convert import convert
 from .kept_gradients import KeptGradients
+from .module_paths import ModulePaths, name_nodes
 from .no_writes import NoWrites, model_place
 from .simpler_calls import with_simpler_calls
 from .taken_apart import taken_apart
@@ -139,7 +140,8 @@ def export(
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
     Tensors that the function closes over become constants, under their own names if they have
-    one. Those in ``registered`` become values that may change between calls. If the function
+    one, or those that their modules give them. Nodes have the path of their module before their
+    names. Those in ``registered`` become values that may change between calls. If the function
     changes some of them itself, their new values are outputs behind its own. ``export_kwargs`` go
     to ``torch.onnx.export``. ``training`` False refuses functions that differentiate (P0116), None
     finds out. Raises P0101 to P0107, P0109, P0115 and P0704. An exception of the function itself
@@ -166,14 +168,17 @@ def export(
         result_keys[:] = result
         return tuple(result.values())
 
-    known = dict(registered or {})
-    with _TRACING, _undisturbed():
+    known, paths = dict(registered or {}), ModulePaths(function)
+    with _TRACING, _undisturbed(), paths.followed():
         program, step = _captured(positional, tensors, known, training)
         updates = update_names(step, known)
         wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
         state = recognised(program, wanted_state)
         model, state = convert(program, extra, state)
-    wanted = {**recognised(program, named_memories()), **state}
+    named = named_memories()
+    own = paths.parameters({*named.values(), *known, *updates})
+    wanted = {**recognised(program, {**own, **named}), **state}
+    name_nodes(model)
     names = name_constants(model, wanted, {*keys, *result_keys, *updates})
     outputs = [f"{name}__new" for name in updates]
     set_keys(model, keys, [*result_keys, *outputs])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,11 @@ from ..app.make_app import programs_of
 from ..app.model import App
 from ..machine import Target
 
-View = Literal["node", "operator", "source", "line"]
-VIEWS: tuple[View, ...] = ("node", "operator", "source", "line")
+View = Literal["node", "operator", "module", "source", "line"]
+VIEWS: tuple[View, ...] = ("node", "operator", "module", "source", "line")
+
+#: What the compiler puts behind the name of a node, with the name of a value behind it.
+_INSERTED = re.compile(r"\.(?:download|upload|copy|forget|switch)\..*", re.DOTALL)
 
 
 @dataclass
@@ -93,6 +97,9 @@ def _name(row: Mapping[str, Any], view: View) -> str:
         return str(row["op"])
     if view == "source":
         return str(row["source"] or "(no line of the model)")
+    if view == "module":
+        # The exporter writes `encoder.0/linear`, and other exporters `/encoder/encoder.0/Gemm`.
+        return _INSERTED.sub("", row["node"]).rpartition("/")[0] or "(no module)"
     return f"{row['node']} ({row['op']})"
 
 
