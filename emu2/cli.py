@@ -51,6 +51,7 @@ _LATER = {
     "debug": ("emu2.debug.command", "debug"),
     "link": ("emu2.link.command", "link"),
     "lsp": ("emu2.lsp.command", "lsp"),
+    "new": ("emu2.new.command", "new"),
     "profile": ("emu2.profile_cli", "profile_command"),
     "sdk": ("emu2.sdk.command", "sdk"),
     "trace": ("emu2.sdk.trace", "trace"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 
 import click
+from click.shell_completion import shell_complete
 
 from emu2.explain import explain, listing
 from emu2.streams import leave, open_closed_streams, tell
@@ -27,6 +29,10 @@ def _heavy() -> click.Group:
     with loading():
         from .model_commands import commands
     return commands
+
+
+#: The variable by which a shell asks for completions.
+_COMPLETE = "_PYCOMPILER_COMPLETE"
 
 
 class _Commands(click.Group):
@@ -91,6 +97,8 @@ def _outcome() -> int:
 
 def _called() -> int:
     """Run the command line; the exit code that it asks for."""
+    if asked := os.environ.get(_COMPLETE):
+        return shell_complete(commands, {}, "pycompiler", _COMPLETE, asked)
     try:
         # Not commands(): click prints a line of its own when it is interrupted.
         with commands.make_context("pycompiler", sys.argv[1:]) as context:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -324,3 +325,17 @@ def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert all(found is not None and found.group(1) in out for found in bits)
         report = json.loads((folder / "codegen" / "report.json").read_text())
         assert report["host_fallback"] == []
+
+
+@pytest.mark.parametrize(("package", "begun"), [("pycompiler", "exp"), ("emu2", "exp")])
+def test_modules_are_commands_and_complete_words(package: str, begun: str) -> None:
+    line = f"{package} {begun}"
+    asked = {f"_{package.upper()}_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", package],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (0, "plain,explain\n"), done.stderr
