@@ -17,6 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from emu2.near import did_you_mean
+
 from .emit.segments import EMITS, MERGED
 from .errors import error
 from .executors import CLUSTER, EXECUTORS, PROCESSES
@@ -318,7 +320,8 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     ineffective: list[str] = []
     for key, value in given.items():
         if key not in OPTIONS:
-            raise error("P0701", key=key, legal=", ".join(OPTIONS))
+            near = did_you_mean(key, OPTIONS)
+            raise error("P0701", key=key, near=near, legal=", ".join(OPTIONS))
         known = OPTIONS[key]
         if value is None and known.optional:
             continue

@@ -67,9 +67,12 @@ __all__ = [
 
 
 def error(code: str, *, place: SourceLocation | None = None, **fields: Any) -> PycompilerError:
-    """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it."""
+    """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it.
+
+    ``near`` asks for the name that may be meant (:func:`emu2.near.did_you_mean`), if one is near.
+    """
     kind = TABLE[code]
-    message, help = kind.message.format(**fields), kind.help.format(**fields)
+    message, help = kind.message.format(**fields), kind.help.format(**{"near": "", **fields})
     return kind.raises(code, message, help, place, **fields)
 
 

@@ -233,8 +233,12 @@ TABLE: dict[str, Kind] = {
     "P0601": Kind(
         RunError,
         "there is no device `{name}`",
-        "use {legal}",
-        {"name": "tpu", "legal": "emu2, mncore2:auto, pfvm:cpu"},
+        "{near}use {legal}",
+        {
+            "name": "emuu2",
+            "near": "did you mean `emu2`? ",
+            "legal": "emu2, mncore2:auto, pfvm:cpu",
+        },
     ),
     "P0602": Kind(
         RunError,
@@ -315,8 +319,12 @@ TABLE: dict[str, Kind] = {
     "P0701": Kind(
         OptionError,
         "unknown option `{key}`",
-        "the options are {legal}",
-        {"key": "flaot_dtype", "legal": "float_dtype, strict"},
+        "{near}the options are {legal}",
+        {
+            "key": "flaot_dtype",
+            "near": "did you mean `float_dtype`? ",
+            "legal": "float_dtype, strict",
+        },
     ),
     "P0702": Kind(
         OptionError,
@@ -346,8 +354,8 @@ TABLE: dict[str, Kind] = {
     "P0706": Kind(
         OptionError,
         "`{name}` is no preset: {reason}",
-        "name a preset of docs/compiler/presets.md, or a JSON file with a dict of options",
-        {"name": "O9", "reason": "there is no such file"},
+        "{near}name a preset of docs/compiler/presets.md, or a JSON file with a dict of options",
+        {"name": "O11", "reason": "there is no such file", "near": "did you mean `O1`? "},
     ),
     "P0708": Kind(
         OptionError,

@@ -6,9 +6,10 @@ import ast
 import inspect
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from emu2.near import did_you_mean
 
 from ..console import report_problem
 from ..errors import USER_EXIT, PycompilerError, SourceLocation, error
@@ -48,8 +49,7 @@ class Checker(NamesOfScript):
 
     def unknown(self, node: ast.AST, owner: str, name: str, known: Iterable[str]) -> None:
         """Keep P0709 for a name that ``owner`` does not have; ``known`` are those that it has."""
-        near = get_close_matches(name, [own for own in known if not own.startswith("_")], 1)
-        remedy = f"did you mean `{near[0]}`? {_PAGE}" if near else _PAGE
+        remedy = did_you_mean(name, (own for own in known if own[0] != "_")) + _PAGE
         full = f"{owner}.{name}" if owner else name
         self.note(node, error("P0709", name=full, problem="is unknown", remedy=remedy))
 
@@ -68,8 +68,7 @@ class Checker(NamesOfScript):
         for keyword in keywords:
             open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
             if keyword.arg not in parameters and not open_ended:
-                near = get_close_matches(str(keyword.arg), parameters, 1)
-                remedy = f"did you mean `{near[0]}`? {takes}" if near else takes
+                remedy = did_you_mean(keyword.arg, parameters) + takes
                 problem = f"has no parameter `{keyword.arg}`"
                 fault = error("P0709", name=called.name, problem=problem, remedy=remedy)
                 return self.note(keyword.value, fault)

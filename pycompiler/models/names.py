@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
+
+from emu2.near import did_you_mean
 
 from ..errors import error
 from .catalogue import CATALOGUE, Entry
@@ -79,8 +80,8 @@ def check_module(entry: Entry) -> None:
 
 def like(name: str, known: Iterable[str] = CATALOGUE) -> str:
     """Return a question about the one of the known names that is nearest."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    near = did_you_mean(name, known).strip()
+    return near and f"; {near}"
 
 
 def _wrong(problem: str) -> Exception:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emu2.near import did_you_mean
+
 from ..errors import error
 from ..files import TEXT_BYTES, read_input
 from .variables import DEVICE, PREFIXES, unknown_variables
@@ -48,7 +50,8 @@ def read_preset(name: Any, environment: Mapping[str, Any] | None = None) -> Pres
     path = next((path for path in _places(Path(name), environment or {}) if path.exists()), None)
     if path is None:
         reason = f"there is no such file, and no preset has this name ({', '.join(names())})"
-        raise error("P0706", name=name, reason=reason)
+        near = did_you_mean(Path(name).name, names())
+        raise error("P0706", name=name, reason=reason, near=near)
     try:
         found = json.loads(read_input(path, TEXT_BYTES))
     except (ValueError, RecursionError) as problem:

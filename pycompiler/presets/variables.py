@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from emu2.near import did_you_mean
 
 from ..errors import PycompilerError, error
 
@@ -41,7 +42,6 @@ def unknown_variables(names: Iterable[str]) -> list[PycompilerError]:
     """Return P0710 for each name that begins like a variable of MLSDK and is none."""
     found = []
     for name in sorted(own for own in names if own.startswith(PREFIXES) and own not in KNOWN):
-        near = get_close_matches(name, KNOWN, 1)
-        remedy = f"did you mean `{near[0]}`?" if near else "take it away"
+        remedy = did_you_mean(name, KNOWN).strip() or "take it away"
         found.append(error("P0710", name=name, remedy=remedy))
     return found

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 import emu2
 from emu2.errors import Finding
+from emu2.near import did_you_mean
 
 from ..errors import error
 from ..machine import Target, load_target
 
 _LEGAL = "emu2, emu2:MACHINE, mncore2:auto, mncore2:0 to mncore2:7, or pfvm:cpu"
+_NAMES = ("emu2", "emu2:mini", "emu2:mncore2", "mncore2:auto", "mncore2:0", "pfvm:cpu")
 _BOARD = re.compile(r"mncore2:(auto|[0-7])\Z")
 _EMULATOR = re.compile(r"emu2(?::(.+))?\Z")
 _DEFAULT_MACHINE = "mncore2"
@@ -49,7 +51,7 @@ def find_device(name: str) -> Device:
         return Device(name, _DEFAULT_MACHINE)
     found = _EMULATOR.match(name)
     if found is None:
-        raise error("P0601", name=name, legal=_LEGAL)
+        raise error("P0601", name=name, near=did_you_mean(name, _NAMES), legal=_LEGAL)
     device = Device(name, found.group(1) or _DEFAULT_MACHINE)
     load_target(device.machine or "")
     return device
