@@ -149,6 +149,7 @@ def tidy(text: str) -> str:
 def test_the_pages_that_must_run_do() -> None:
     wanted = {
         "README.md",
+        "docs/app.md",
         "docs/compiler/merging.md",
         "docs/compiler/overrides.md",
         "docs/compiler/presets.md",

@@ -43,7 +43,7 @@ class Partition:
     """A model in pieces that run one after the other.
 
     ``reasons`` has why a unit runs on the host. ``costs`` has the cost of each piece that was tried
-    on the device, by its nodes.
+    on the device, by its nodes. ``threshold`` is that of :func:`partition`.
     """
 
     source: Source
@@ -51,12 +51,30 @@ class Partition:
     reasons: dict[Unit, str]
     pieces: list[Piece]
     costs: dict[tuple[int, ...], PieceCost]
+    threshold: float
     _compiler: _Compiler
     _model: onnx.ModelProto | None = field(default=None)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{piece.name}: {len(piece.numbers)} nodes" for piece in self.pieces)
-        return f"Partition({shown or 'no nodes'})"
+        return f"Partition({shown or 'no nodes'}){f': {self.note}' if self.note else ''}"
+
+    @property
+    def note(self) -> str:
+        """Why no piece runs on the device, and what changes that; empty if one does."""
+        if not self.pieces or any(piece.on_device for piece in self.pieces):
+            return ""
+        if not self.costs:
+            return "all nodes stay on the host: the device takes or compiles none, see the reasons"
+        gains = [cost for cost in self.costs.values() if cost.gain > 0]
+        why = "the device gains no time on any piece"
+        if gains:
+            best = min(gains, key=PieceCost.share)
+            why = f"moving the best piece takes {best.share():.3g} times what the device gains"
+        return (
+            f"all nodes stay on the host: {why}, and the threshold is {self.threshold:g}. "
+            "threshold=inf (--threshold inf) keeps every piece"
+        )
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -197,7 +215,7 @@ def partition(
                 tried[piece.numbers] = cost_of(source, piece.numbers, seconds, costs or Costs())
             worst = max(on_device, key=lambda piece: tried[piece.numbers].share(), default=None)
             if worst is None or tried[worst.numbers].share() <= threshold:
-                return Partition(source, units, reasons, pieces, tried, compiler)
+                return Partition(source, units, reasons, pieces, tried, threshold, compiler)
             reasons |= dict.fromkeys(worst.units, _dropped(tried[worst.numbers]))
 
 

@@ -30,6 +30,8 @@ def print_partition(found: Partition) -> None:
             numbers = [f"{cost.bytes_moved:,}", *(f"{time * 1e6:.3g}" for time in times)]
         table.add_row(piece.name, str(len(piece.numbers)), ", ".join(shown), *numbers)
     console.print(table)
+    if found.note:
+        console.print(found.note, soft_wrap=True)
     reasons = Counter((unit.name, reason) for unit, reason in found.reasons.items())
     if reasons:
         table = Table("on the host", "nodes", "reason")

@@ -228,6 +228,11 @@ def test_pieces_that_do_not_pay_are_dropped() -> None:
     assert sum(piece.on_device for piece in kept.pieces) == 3
     none = cut(model, None, threshold=0.0, costs=costs)
     assert not any(piece.on_device for piece in none.pieces)
+    assert found.note == kept.note == ""
+    assert "times what the device gains, and the threshold is 0. threshold=inf" in none.note
+    assert repr(none).endswith(none.note)
+    sines = cut(model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"]), None, threshold=1.0)
+    assert sines.note.endswith("the device takes or compiles none, see the reasons")
 
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[4] x) => (float[4] y) { y = Neg (x) }'
@@ -303,6 +308,9 @@ def test_the_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
     done = CliRunner().invoke(commands, [*words, "--device", "emu2:mini"])
     assert done.exit_code == 0, done.output
     np.testing.assert_allclose(np.load(tmp_path / "out.npz")["y"], wanted, rtol=1e-6)
+    done = CliRunner().invoke(commands, ["partition", str(path), "--estimate"])
+    assert "all nodes stay on the host: " in done.output
+    assert "(--threshold inf) keeps every piece" in done.output
     done = CliRunner().invoke(commands, ["partition", "--support"])
     assert done.exit_code == 0
     assert "MatMul" in done.output
