@@ -116,7 +116,7 @@ def _reached(value: object) -> Mapping[str, Any]:
         own = {} if isinstance(owner, torch.nn.Module) else getattr(owner, "__dict__", {})
         kept = {name: one for name, one in own.items() if isinstance(one, torch.nn.Module)}
         return {"self": owner, "function": value.__func__, **kept}
-    if inspect.isfunction(value) and not value.__module__.startswith("torch."):
+    if inspect.isfunction(value) and not f"{value.__module__}.".startswith("torch."):
         try:
             reached = inspect.getclosurevars(value)
         except ValueError:  # a variable that has no value yet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import onnx
@@ -68,6 +69,18 @@ def test_several_modules_and_names_of_others() -> None:
     wanted |= {"mine": second.weight, "second.bias": second.bias, unnamed.pop(): plain}
     check(model, wanted)
     assert [n.name for n in model.graph.node][:2] == ["first/linear", "second/linear_1"]
+
+
+def test_functions_without_a_module_and_parts_of_functions() -> None:
+    """Functions that come from text may have None as `__module__`."""
+    place = {"net": nn.Linear(3, 3), "partial": functools.partial}
+    exec("def run(bias, d): return {'y': net(d['x']) + bias}\nmade = partial(run, 1.0)", place)
+    place["run"].__module__ = None
+    found = constants(export(place["made"], {"x": torch.ones(2, 3)}))
+    assert set(found) >= {
+        "weight",
+        "bias",
+    }
 
 
 def test_rows_by_module() -> None:
