@@ -56,9 +56,7 @@ def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
             for op in _POWERS[number].split():
                 made.append(_node(op, *[made[-1].outputs[0] if made else x] * (1 + (op == "Mul"))))
             return made
-    if x.dtype not in _FLOATS:
-        return None
-    if y.dtype == x.dtype or y.dtype is None:
+    if x.dtype not in _FLOATS or y.dtype in (x.dtype, None):
         return None
     cast = _node("Cast", y, to=int(x.dtype))
     return [cast, _node("Pow", x, cast.outputs[0])]

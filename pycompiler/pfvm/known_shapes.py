@@ -61,7 +61,7 @@ def _settle(model: onnx.ModelProto) -> bool:
     if not open_values:
         return False
     known = constants(graph)
-    changed = _go_back(graph, types) | _unpool(graph, types, known)
+    changed = _go_back(graph, types)
     wanted = _ancestors(graph, set(open_values))
     kept: list[onnx.NodeProto] = []
     given = {value.name for value in graph.output}
@@ -141,27 +141,6 @@ def _go_back(graph: onnx.GraphProto, types: dict[str, _Type]) -> bool:
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param in sizes:
                 dim.dim_value = sizes[dim.dim_param]
-    return changed
-
-
-def _unpool(
-    graph: onnx.GraphProto, types: dict[str, _Type], known: dict[str, onnx.TensorProto]
-) -> bool:
-    """Give each MaxUnpool the shape that it reads as a constant, which onnx does not look at."""
-    changed = False
-    for node in graph.node:
-        if node.op_type != "MaxUnpool" or node.domain not in _STANDARD or len(node.input) < 3:
-            continue
-        source, result, given = node.input[0], node.output[0], known.get(node.input[2])
-        if result in types or source not in types or given is None:
-            continue
-        shape = tuple(int(size) for size in numpy_helper.to_array(given).reshape(-1))
-        types[result] = types[source][0], shape
-        stale = [info for info in graph.value_info if info.name == result]
-        for info in stale:
-            graph.value_info.remove(info)
-        graph.value_info.append(helper.make_tensor_value_info(result, *types[result]))
-        changed = True
     return changed
 
 

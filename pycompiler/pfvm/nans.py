@@ -1,7 +1,8 @@
 """Where NaNs and infinities go on the host: the forms of ``nans.toml`` instead of operators.
 
 onnxruntime lets a NaN win or lose a comparison by its place. In the models of torch's functions,
-the forms put it to where torch puts it. Models of others are as onnxruntime has them.
+the forms put it to where torch puts it. Models of others are as onnxruntime has them. It also sums
+integers as reals, which have fewer digits.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from .torch_calls import DOMAIN
 NANS = "pycompiler.nans"
 _FORMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
-_TEXT = """g (float a, float b, float c) => (float y) {{ unknown = Constant<value_float=nan>()
-    nan = CastLike(unknown, a) lost = IsNaN(a) number = Cast<to=1>(lost) %s }}"""
+_LONGS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+_TEXT = "g (float a, float b, float c) => (float y) {{ %s }}"
+_FACTS = """unknown = Constant<value_float=nan>() nan = CastLike(unknown, a) lost = IsNaN(a)
+    number = Cast<to=1>(lost) """
 
 
 def with_forms(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with forms instead of operators on floats."""
+    """Return the model with forms instead of operators."""
     of_torch = any(opset.domain == DOMAIN for opset in model.opset_import)
-    forms = _FORMS["everywhere"] | (_FORMS["torch"] if of_torch else {})
+    floats = _FORMS["everywhere"] | (_FORMS["torch"] if of_torch else {})
+    forms = {name: _FACTS + text for name, text in floats.items()}
     used = {_name(node)[0] for part in graphs(model.graph) for node in part.node}
-    if not used & forms.keys() or opset_of(model) < OLDEST:
+    if not used & {*forms, *_FORMS["integers"]} or opset_of(model) < OLDEST:
         return model
     out = inferred(model)
     kinds = {tensor.name: tensor.data_type for tensor in out.graph.initializer}
@@ -54,10 +58,11 @@ def _written(
     node: onnx.NodeProto, forms: dict[str, str], kinds: dict[str, int]
 ) -> list[onnx.NodeProto]:
     form, more, *_ = _name(node)
-    known = node.domain in STANDARD and node.input and kinds.get(node.input[0]) in _FLOATS
+    kind = kinds.get(node.input[0]) if node.input else None
+    forms = _FORMS["integers"] if kind in _LONGS else forms if kind in _FLOATS else {}
     facts = {a.name.partition("_")[0]: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    extreme = facts.get("reduction", b"none") in (b"max", b"min")
-    if form not in forms or not known or (node.op_type == "ScatterElements" and not extreme):
+    own = node.op_type != "ScatterElements" or facts.get("reduction") in (b"max", b"min")
+    if form not in forms or node.domain not in STANDARD or not own:
         return [node]
     facts = {"axis": -1, "keepdims": 1, "noop": 0, **facts, "facts": more}
     given = [*node.input, "", ""][:3]

@@ -15,7 +15,7 @@ import onnx.inliner
 
 from ..graph.dtypes import onnx_elem_type
 from ..graph.graph import TensorType
-from .opsets import opset_of
+from .opsets import STANDARD, opset_of
 
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
 WRITTEN_OUT = frozenset(
@@ -30,13 +30,12 @@ WRITTEN_OUT = frozenset(
 )
 #: The same for operators of other domains of ONNX.
 _OTHERS = frozenset({("ai.onnx.preview", "FlexAttention")})
-_STANDARD = ("", "ai.onnx")
 _DOMAIN = "pycompiler.function"
 
 
 def is_written_out(node: onnx.NodeProto) -> bool:
     """Whether the operator of a node may be taken apart."""
-    if node.domain in _STANDARD:
+    if node.domain in STANDARD:
         return node.op_type in WRITTEN_OUT
     return (node.domain, node.op_type) in _OTHERS
 
@@ -77,7 +76,7 @@ def write_out_functions(
 
 def _give_defaults(node: onnx.NodeProto, versions: dict[str, int]) -> None:
     """Write down the attributes that a node leaves to ONNX: inlining a function drops those."""
-    domain = "" if node.domain in _STANDARD else node.domain
+    domain = "" if node.domain in STANDARD else node.domain
     try:
         schema = onnx.defs.get_schema(node.op_type, versions.get(domain, 0), domain)
     except onnx.defs.SchemaError:
@@ -92,7 +91,7 @@ def _function(
     node: onnx.NodeProto, types: dict[str, TensorType], versions: dict[str, int]
 ) -> onnx.FunctionProto | None:
     """Return ONNX's function for a node at the opset of the model; None if it has none."""
-    domain = "" if node.domain in _STANDARD else node.domain
+    domain = "" if node.domain in STANDARD else node.domain
     version = versions.get(domain, 0)
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, version, domain)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as _ConvTranspose
+from onnx.reference.ops.op_gemm import Gemm_7 as _Gemm
 from onnx.reference.ops.op_loop import Loop as _Loop
 
 from .reference_pools import AveragePool, LpPool, MaxPool
@@ -92,6 +93,18 @@ class GatherElements(OpRun):
         return (np.take_along_axis(x[tuple(rows)], index, axis),)
 
 
+class Gemm(_Gemm):
+    """A product and a sum; onnx's own class multiplies integers by reals."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, *more: Any, **facts: Any) -> Any:  # type: ignore[override]
+        for name in ("alpha", "beta"):
+            if x.dtype.kind in "iu" and float(facts[name]).is_integer():
+                facts[name] = x.dtype.type(facts[name])
+        return super()._run(x, *more, **facts)  # type: ignore[no-untyped-call]
+
+
 class LogSoftmax(OpRun):
     """The logarithm of Softmax; onnx's own class takes that of a result that may be 0."""
 
@@ -139,5 +152,6 @@ class Pow(OpRun):
 
 
 REFERENCE: list[Any] = [
-    *(AveragePool, ConvTranspose, Erf, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pad, Pow)
+    *(AveragePool, ConvTranspose, Erf, GatherElements, Gemm, LogSoftmax, Loop, LpPool, MaxPool),
+    *(Pad, Pow),
 ]

@@ -27,7 +27,9 @@ from .torch_calls import CallingSession, has_calls
 
 Array = NDArray[Any]
 
-#: Optimisers of onnxruntime that merge two random results, or drop a Dropout that is switched on.
+#: Operators that onnxruntime computes for integers as for reals; an Einsum may sum them.
+_AS_REALS = ("Pow", "ReduceProd", "Einsum")
+#: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
 
@@ -166,7 +168,7 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
 
     It places the elements of a MaxUnpool with a given shape as if it had none, pads a pool with
     gaps as if it had none, divides an inverse DFT of doubles by a length that it rounds to a
-    single, and computes powers of integers as doubles.
+    single, and computes powers and products of integers as doubles.
     """
     parts = graphs(model.graph)
     infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
@@ -178,7 +180,7 @@ def _is_wrong(model: onnx.ModelProto) -> bool:
     unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
     facts = [{a.name: a.s for a in n.attribute} for n in nodes if n.op_type.endswith("Pool")]
     pools = any(b"SAME" in one.get("auto_pad", b"") and "dilations" in one for one in facts)
-    powers = any(n.op_type == "Pow" and kinds.get(n.output[0]) in longs for n in nodes)
+    powers = any(n.op_type in _AS_REALS and kinds.get(n.output[0]) in longs for n in nodes)
     return unpools or pools or powers or inverse
 
 

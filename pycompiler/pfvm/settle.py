@@ -33,6 +33,10 @@ _EARLY, _LIKE, _FIRST = "ThresholdedRelu", "LeakyRelu", 10
 #: The most operators of other domains, one behind the other, whose types are looked for.
 _ROUNDS = 64
 
+#: Operators whose results onnx does not always infer: the operands that decide on their shapes.
+_DECIDING = {"Compress": slice(1, 2), "MaxUnpool": slice(2, 3), "Range": slice(0, 3)}
+_DECIDING |= dict.fromkeys(("GatherND", "GroupNormalization"), slice(0))
+
 _Types = dict[str, onnx.TypeProto]
 
 
@@ -195,14 +199,19 @@ def _write_old_forms(model: onnx.ModelProto) -> None:
 
 
 def _find_types(model: onnx.ModelProto) -> None:
-    """Declare the types of results of other domains, for which onnx has no rules; in place.
+    """Declare the types of results for which onnx has no rules; in place.
 
     The host runtime computes them once, of zeros. A call in which a shape is another one ends with
     P0613.
     """
     own = {function.domain for function in model.functions}
-    nodes = [node for node in model.graph.node if node.domain not in {*STANDARD, *own}]
     known = constants(model.graph)
+    nodes = []
+    for node in model.graph.node:
+        deciding = node.input[_DECIDING.get(node.op_type, slice(None))]
+        told = node.op_type not in _DECIDING or any(name not in known for name in deciding)
+        if node.domain not in {*STANDARD, *own} or not told:
+            nodes.append(node)
     for _ in range(_ROUNDS):
         if not nodes:
             return

@@ -141,7 +141,7 @@ def affine_grid(write: Writer) -> bool:
     for length in sizes:
         step = np.arange(length) * 2.0 + (1 - length)
         apart = length - 1 if write.attribute("align_corners", 0) else length
-        axes.append(step / max(1, apart))
+        axes.append(step / apart if apart else step + 1)  # onnxruntime puts one row at the end
     # The last axis comes first in the grid.
     grid = [axis.reshape(-1) for axis in reversed(np.meshgrid(*axes, indexing="ij"))]
     places = write.own(np.stack([*grid, np.ones(prod(sizes))], -1), "places")

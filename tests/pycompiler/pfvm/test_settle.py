@@ -356,3 +356,23 @@ def settle_shape(made: onnx.ModelProto) -> onnx.ModelProto:
     out.CopyFrom(made)
     out.graph.output[0].CopyFrom(info("y", (2, 5)))
     return out
+
+
+#: Calls whose results onnx does not infer: only constants decide on their shapes.
+UNTOLD = {
+    "Compress": ("float[3] x", "Compress(x, some)", 18),
+    "GatherND": ("float[2,3] x", "GatherND(x, one)", 14),
+    "GroupNormalization": ("float[1,2,3] x", "GroupNormalization<num_groups=2>(x, ones, ones)", 21),
+    "Range": ("float[1] x", "Range(first, last, step)", 18),
+}
+HELD = "bool[3] some = {1, 0, 1}, int64[2] one = {1, 2}, float[2] ones = {1, 2}"
+HELD += ", int16 first = {1}, int16 last = {7}, int16 step = {2}"
+
+
+@pytest.mark.parametrize("op", UNTOLD)
+def test_types_that_onnx_does_not_infer(op: str) -> None:
+    given, call, opset = UNTOLD[op]
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]> g ({given}) => (float y) <{HELD}>'
+    made = onnx.parser.parse_model(f"{head} {{ y = {call} }}")
+    made.graph.output[0].ClearField("type")
+    check(settled_model(made), on_onnxruntime(made))

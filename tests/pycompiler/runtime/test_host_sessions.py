@@ -61,6 +61,33 @@ def test_types_without_a_kernel(name: str, tmp_path: Path) -> None:
         torch.testing.assert_close(found[key].cpu(), value, **close)
 
 
+#: Operators on a matrix of integers with axes 1, and numpy's function of the same.
+WHOLE: Mapping[str, Callable[[Any], Any]] = {
+    "ReduceSum<keepdims=0>(x, a)": lambda x: x.sum(1, dtype=x.dtype),
+    "ReduceSum(x)": lambda x: x.sum(dtype=x.dtype).reshape(1, 1),
+    "ReduceProd<keepdims=0>(x, a)": lambda x: x.prod(1, dtype=x.dtype),
+    "ReduceSumSquare(x, a)": lambda x: (x * x).sum(1, keepdims=True, dtype=x.dtype),
+    "ReduceL1<keepdims=0>(x, a)": lambda x: abs(x).sum(1, dtype=x.dtype),
+    'Einsum<equation="ij->j">(x)': lambda x: x.sum(0, dtype=x.dtype),
+    "Gemm<transB=1, alpha=3.0, beta=2.0>(x, x, s)": lambda x: 3 * (x @ x.T) + 2 * x[:, :1],
+}
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+@pytest.mark.parametrize("call", WHOLE)
+def test_sums_of_integers_are_exact(call: str, kind: str) -> None:
+    """onnxruntime sums them as reals, and keeps what exceeds the type at its end."""
+    text = f"""<ir_version: 8, opset_import: ["" : 18]> g ({kind}[2,4] x, {kind}[2,1] s) =>
+        ({kind}[{"n," * (WHOLE[call](np.ones((2, 4), kind)).ndim - 1)}m] y) <int64[1] a = {{1}}>
+        {{ y = {call} }}"""
+    info = np.iinfo(kind)
+    x = np.array([[info.max, 7, -(2**31) + 1, info.max - 9], [3, 5, info.min, 1]], kind)
+    model = onnx.parser.parse_model(text).SerializeToString()
+    found = HostSession(model, "model").run({"x": x, "s": x[:, :1]})["y"]
+    wanted = WHOLE[call](x)
+    assert (found.dtype, found.tolist()) == (x.dtype, wanted.tolist())
+
+
 def test_types_are_inferred_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """onnx copies a model four times to infer its types."""
     weights = np.ones((300, 300), np.float32)
