@@ -1,19 +1,20 @@
 """Relocatable code: instructions whose addresses are relative to values, in issue order.
 
 All addresses and sizes are in long words. :mod:`pycompiler.emit` turns the code into assembly text
-and adds the steps that hazards demand and the waits for MV instructions.
+and adds the steps that hazards demand and the waits for MV instructions. A compile makes millions
+of lines, so they are tuples, which are made faster than other classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..machine import Target
 
 
-@dataclass(frozen=True)
-class PeOperand:
+class PeOperand(NamedTuple):
     """Long words of a PE memory, one per cycle, at ``offsets`` from the base of ``value``.
 
     ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
@@ -35,15 +36,13 @@ class PeOperand:
     indirect: bool = False
 
 
-@dataclass(frozen=True)
-class Special:
+class Special(NamedTuple):
     """An operand that has a name and no address: ``nowrite``, ``mabid``."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class MatrixOperand:
+class MatrixOperand(NamedTuple):
     """The matrix register ``bank`` from ``row`` on; None is the whole register.
 
     ``words`` are the 32-bit words of one access.
@@ -54,16 +53,14 @@ class MatrixOperand:
     words: int = 2
 
 
-@dataclass(frozen=True)
-class Forward:
+class Forward(NamedTuple):
     """The last result of issue slot ``slot``, by its forwarding path. ``negate`` flips the sign."""
 
     slot: str
     negate: bool = False
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(NamedTuple):
     """The 32 bits of an ``imm``: ``bits``, plus the address of ``value`` in blocks of ``unit``."""
 
     bits: int
@@ -71,8 +68,7 @@ class Literal:
     unit: int = 1
 
 
-@dataclass(frozen=True)
-class BlockOperand:
+class BlockOperand(NamedTuple):
     """``words`` long words of a memory above the PEs from ``offset`` of ``value`` on.
 
     ``l2b`` selects one L2B of every group, ``group`` one group (MV only); None means all. ``wide``:
@@ -101,8 +97,7 @@ def mask_register(entry: int, target: Target) -> PeOperand:
     return PeOperand(target.masks["memory"], tuple(range(first, first + target.cycles)))
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...).
 
     ``flush`` is the mask register whose zeros clear the result.
@@ -115,8 +110,7 @@ class Instruction:
     flush: PeOperand | None = None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One PE line."""
 
     instructions: tuple[Instruction, ...]
@@ -134,8 +128,7 @@ def alu_step(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) 
     return single_step("alu", mnemonic, sources, destination)
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """One MV line of ``words`` long words, in each group if the operands name no group."""
 
     mnemonic: str

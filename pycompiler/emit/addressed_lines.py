@@ -86,10 +86,10 @@ class Shelf:
         if all(operand.value is None for operand in _blocks(line)):
             return ready
         source, destination = (
-            o if o.value is None else replace(o, value=names.get(o.value, o.value))
+            o if o.value is None else o._replace(value=names.get(o.value, o.value))
             for o in _blocks(line)
         )
-        line = replace(line, source=source, destination=destination)
+        line = line._replace(source=source, destination=destination)
         return ready_move(line, self._addresses, self._target)
 
     def _ready(self, fragment: Fragment, shift: Shift = ()) -> Lines:
@@ -122,12 +122,12 @@ def _named(step: Step, names: Mapping[str, str]) -> Step:
 
     def own(instruction: Instruction) -> Instruction:
         sources = tuple(
-            replace(one, value=names.get(one.value or "", one.value))
+            one._replace(value=names.get(one.value or "", one.value))
             if isinstance(one, Literal)
             else one
             for one in instruction.sources
         )
-        return replace(instruction, sources=sources)
+        return instruction._replace(sources=sources)
 
     return Step(tuple(own(instruction) for instruction in step.instructions))
 

@@ -163,7 +163,7 @@ def _key(
         elif isinstance(operand, PeOperand) and _plain(operand):
             held = {words.get((operand.memory, at)) for at in operand.offsets}
             if len(held) == 1 and None not in held:
-                key = replace(operand, memory="", offsets=()), held.pop()
+                key = operand._replace(memory="", offsets=()), held.pop()
         if key is None:
             return None
         sources.append(key)
@@ -380,10 +380,10 @@ def _renamed(
         if operand.memory == target.masks["memory"]:
             assert made is not None
             return mask_register(made, target)
-        return replace(operand, mask=moved(operand.mask)) if operand.mask else operand
+        return operand._replace(mask=moved(operand.mask)) if operand.mask else operand
 
     flush, destinations = instruction.flush, instruction.destinations
     changed = made is not None or any(isinstance(o, PeOperand) and o.mask for o in destinations)
     if flush is None and not changed:
         return instruction
-    return replace(instruction, flush=moved(flush), destinations=tuple(map(own, destinations)))
+    return instruction._replace(flush=moved(flush), destinations=tuple(map(own, destinations)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from ..code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
 
@@ -20,7 +19,7 @@ def shifted(lines: Iterable[Line], shift: Shift) -> Iterator[Line]:
             source, destination = _operand(line.source, words), _operand(line.destination, words)
             assert isinstance(source, BlockOperand)
             assert isinstance(destination, BlockOperand)
-            yield replace(line, source=source, destination=destination)
+            yield line._replace(source=source, destination=destination)
             continue
         for one in line.instructions:
             if id(one) not in made:
@@ -35,8 +34,7 @@ def shifted_instruction(one: Instruction, words: Mapping[str, int]) -> Instructi
         found = _operand(flush, words)
         assert isinstance(found, PeOperand)
         flush = found
-    return replace(
-        one,
+    return one._replace(
         sources=tuple(_operand(operand, words) for operand in one.sources),
         destinations=tuple(_operand(operand, words) for operand in one.destinations),
         flush=flush,
@@ -46,14 +44,14 @@ def shifted_instruction(one: Instruction, words: Mapping[str, int]) -> Instructi
 def _operand(operand: Operand, words: Mapping[str, int]) -> Operand:
     if isinstance(operand, BlockOperand) and operand.value is None:
         more = words.get(operand.memory, 0)
-        return replace(operand, offset=operand.offset + more) if more else operand
+        return operand._replace(offset=operand.offset + more) if more else operand
     if not isinstance(operand, PeOperand):
         return operand
     if operand.mask is not None:
         mask = _operand(operand.mask, words)
         assert isinstance(mask, PeOperand)
-        operand = replace(operand, mask=mask)
+        operand = operand._replace(mask=mask)
     more = words.get(operand.memory, 0) if operand.value is None else 0
     if not more:
         return operand
-    return replace(operand, offsets=tuple(at + more for at in operand.offsets))
+    return operand._replace(offsets=tuple(at + more for at in operand.offsets))

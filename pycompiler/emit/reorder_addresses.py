@@ -32,7 +32,7 @@ class _Ring:
         at = (operand.offset + first) % self.words
         if at + operand.words > self.words:
             return None
-        return replace(operand, offset=self.base + at)
+        return operand._replace(offset=self.base + at)
 
 
 class ReorderedAddresses:
@@ -171,7 +171,7 @@ def _moved(step: Step, ring: _Ring, first: int) -> Step | None:
                 else:
                     side.append(operand)
             sides.append(tuple(side))
-        instructions.append(replace(instruction, sources=sides[0], destinations=sides[1]))
+        instructions.append(instruction._replace(sources=sides[0], destinations=sides[1]))
     return Step(tuple(instructions))
 
 
@@ -192,8 +192,7 @@ class _Registers:
         """Return the step with other registers."""
         return Step(
             tuple(
-                replace(
-                    one,
+                one._replace(
                     sources=tuple(map(self._operand, one.sources)),
                     destinations=tuple(map(self._operand, one.destinations)),
                 )
@@ -205,13 +204,13 @@ class _Registers:
         if not isinstance(operand, PeOperand):
             return operand
         if operand.mask is not None:
-            operand = replace(operand, mask=self._register(operand.mask))
+            operand = operand._replace(mask=self._register(operand.mask))
         if operand.memory == self._masks:
             return self._register(operand)
         words = self._files.get(operand.memory)
         if words is not None and operand.value is None:
             assert min(operand.offsets) >= words - _LAST
-            return replace(operand, offsets=tuple(at - _LAST for at in operand.offsets))
+            return operand._replace(offsets=tuple(at - _LAST for at in operand.offsets))
         return operand
 
     def _register(self, register: PeOperand) -> PeOperand:
@@ -219,4 +218,4 @@ class _Registers:
         if not entry:
             return register
         moved = (self._entries - 2 * entry) * self._cycles
-        return replace(register, offsets=tuple(at + moved for at in register.offsets))
+        return register._replace(offsets=tuple(at + moved for at in register.offsets))

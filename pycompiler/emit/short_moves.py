@@ -53,6 +53,6 @@ def _pieces(move: Move, target: Target) -> Iterator[Move]:
         words = min(each, move.words - start)
 
         def part(one: BlockOperand, start: int = start, words: int = words) -> BlockOperand:
-            return replace(one, offset=one.offset + start, words=words)
+            return one._replace(offset=one.offset + start, words=words)
 
-        yield replace(move, words=words, source=part(source), destination=part(goal))
+        yield move._replace(words=words, source=part(source), destination=part(goal))

@@ -144,7 +144,7 @@ class Conversion(UntiedAxes, OtherLm):
             if self.op == WIDEN:
                 yield single_step("mau", "hvpassa", (narrow,), wide)
             else:
-                read = replace(wide, reduce=True)
+                read = wide._replace(reduce=True)
                 yield single_step("mau", "hvpassar", (read,), narrow)
 
         yield Repeat(-(-count // target.cycles), convert)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Special, Step, alu_step
@@ -130,8 +130,8 @@ def _held(
     found: Pipeline, number: int, rows: Rows, count: int, target: Target
 ) -> Generator[Step, None, Rows]:
     """Yield the copies of an operand to registers; return where its ``count`` rows lie there."""
-    cycles = target.cycles
-    known = sorted({word for row in range(count) for word in rows(row).offsets})
+    cycles, read = target.cycles, [rows(row) for row in range(count)]
+    known = sorted({word for one in read for word in one.offsets})
     place = {word: at for at, word in enumerate(known)}
     banks = {bank: at for (bank, own), at in found.plan.inputs.items() if own == number}
     for start in range(0, found.held[number], cycles):
@@ -140,10 +140,10 @@ def _held(
             PeOperand(bank, tuple(range(at + start, at + start + cycles)))
             for bank, at in banks.items()
         )
-        source = replace(rows(0), offsets=part)
+        source = read[0]._replace(offsets=part)
         yield Step((Instruction("alu", "lpassa", (source,), homes),))
-    return lambda row: replace(
-        rows(row), value=None, offsets=tuple(place[word] for word in rows(row).offsets)
+    return lambda row: read[row]._replace(
+        value=None, offsets=tuple(place[word] for word in read[row].offsets)
     )
 
 
@@ -158,7 +158,7 @@ def _constants(plan: Plan, target: Target) -> Iterator[Step]:
             yield _immediate(words[0], homes)
             continue
         for number in range(WORDS_PER_LONG):
-            yield _immediate(words[number], [replace(home, word=number) for home in homes])
+            yield _immediate(words[number], [home._replace(word=number) for home in homes])
 
 
 def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
@@ -203,7 +203,7 @@ def _instruction(
     stores: list[Operand] = []
     for bank in issue.stores:
         place = _register(plan, bank, issue.index, row, target)
-        stores.append(replace(place, word=0) if operation.first_word and bank != "t" else place)
+        stores.append(place._replace(word=0) if operation.first_word and bank != "t" else place)
     if issue.index == plan.final:
         stores.append(result)
     return Instruction(
@@ -221,7 +221,7 @@ def _source(
         found = operands[what.number]
         at = plan.inputs.get((bank, what.number))
         if at is not None:
-            found = replace(found, memory=bank, offsets=tuple(at + o for o in found.offsets))
+            found = found._replace(memory=bank, offsets=tuple(at + o for o in found.offsets))
     elif isinstance(what, Constant):
         found = _constant(bank, plan.constants[bank, what], target)
     else:
@@ -229,7 +229,7 @@ def _source(
     wanted = source.negate, source.word, source.extend
     if wanted == (found.negate, found.word, found.extend):
         return found
-    return replace(found, negate=source.negate, word=source.word, extend=source.extend)
+    return found._replace(negate=source.negate, word=source.word, extend=source.extend)
 
 
 def _constant(bank: str, at: int, target: Target) -> PeOperand:

@@ -239,7 +239,7 @@ def _in_pes(
         parts = vector(Scratch("grf1", cycles), tuple(range(cycles)))
         yield from _own(kind, sources, shares, (into, parts))
         last = [min(c, few - 1) for c in range(cycles)]
-        here: Operand = replace(into, offsets=tuple(start + c for c in last))
+        here: Operand = into._replace(offsets=tuple(start + c for c in last))
         for turn in range(1, folds):
             at = tuple(turn * few + c for c in last)
             goal: Operand = into if turn == folds - 1 else Special("nowrite")

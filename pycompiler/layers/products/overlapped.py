@@ -8,7 +8,7 @@ the vectors of the next batch, which wait in registers until their last product.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from ...code.lines import Instruction, Line, Operand, PeOperand, Step
@@ -122,7 +122,7 @@ class Overlapped:
         if at < len(vectors):
             index, group = divmod(vectors[at], tiles.groups)
             made = convert(tiles.kind, tiles.vector(self.numbers[index], group))
-            return (replace(made, destinations=(self._register(vectors[at]),)),), then
+            return (made._replace(destinations=(self._register(vectors[at]),)),), then
         if at - len(vectors) < len(rows):
             source, write = rows[at - len(vectors)]
             return (convert(tiles.kind, source),), (*then, *write)

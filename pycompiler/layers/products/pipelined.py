@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from ...code.lines import Forward, Instruction, Line, Operand, PeOperand, Step
@@ -52,12 +51,12 @@ def pipelined(
             # The MAU reads what the ALU made some steps ago.
             (one,) = instructions
             sources = tuple(held[source] if part == _FORWARD else part for part in one.sources)
-            before = (replace(one, sources=sources),)
+            before = (one._replace(sources=sources),)
             continue
         made = convert(kind, source)
         if multiplies and source in held:
             there.add(source)
-            made = replace(made, destinations=(held[source],))
+            made = made._replace(destinations=(held[source],))
         yield Step((*before, made))
         *others, before = uses(instructions)
         yield from map(Step, others)

@@ -6,7 +6,6 @@ The ALU converts a vector to block float while the MAU multiplies the vector of 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from ...code.lines import Forward, Instruction, MatrixOperand, Operand, PeOperand, alu_step
@@ -276,5 +275,5 @@ class _Blocks:
 
     def _copy(self, number: int) -> Nest:
         place, group = divmod(number, self.groups)
-        part = replace(self._register(place, group), words=self.work.width)
+        part = self._register(place, group)._replace(words=self.work.width)
         return [alu_step("lpassa", (part,), self._result(place, group))]

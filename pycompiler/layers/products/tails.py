@@ -7,7 +7,6 @@ and rows are cleared before they are converted to block float.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 
 from ...code.lines import Forward, Instruction, Line, Literal, PeOperand, Step, alu_step
 from ...graph.dtypes import MNDtype
@@ -93,7 +92,7 @@ class Tails:
                 "grf1", tuple(at + place for at in total.offsets), word=word, mask=mask
             )
             yield alu_step("ipassa", (here,), there)
-        cleared = replace(total, reduce=kind.words > WORDS_PER_LONG)
+        cleared = total._replace(reduce=kind.words > WORDS_PER_LONG)
         yield Step((convert(kind, cleared),))
 
     def _keep(self, count: int) -> Iterator[Line]:
@@ -112,4 +111,4 @@ class Tails:
             for word in range(WORDS_PER_LONG):
                 shift = (WORDS_PER_LONG - 1 - word) * ADDRESSED_BITS
                 part = number >> shift & ((1 << ADDRESSED_BITS) - 1)
-                yield alu_step("imm", (Literal(part),), replace(self._kept, word=word, mask=mask))
+                yield alu_step("imm", (Literal(part),), self._kept._replace(word=word, mask=mask))

@@ -8,7 +8,6 @@ this is the shortest way if each MAB takes from others and few rows do the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...code.lines import BlockOperand, Step, single_step
@@ -61,7 +60,7 @@ def _fill(fill: Fill, source: Words, place: int, target: Target) -> Step:
     words = (*fill.words, *[fill.words[-1]] * (target.cycles - len(fill.words)))
     here = vector(source, words)
     if fill.wide:
-        here = replace(here, words=WORDS_PER_LONG * LONGS_PER_WIDE)
+        here = here._replace(words=WORDS_PER_LONG * LONGS_PER_WIDE)
     above = BlockOperand("l1bm", place, form.destination_words, wide=fill.wide)
     return single_step("l1bm", f"l1bmm@{fill.unit}", (here,), above)
 

@@ -13,7 +13,6 @@ for each of them (:mod:`.shared_turns`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from emu2 import _core
@@ -153,5 +152,5 @@ def _cast_steps(
             above = BlockOperand("l1bm", first, found_form.source_words, wide=wide)
             there = vector(result, (*cast.results[:1] * spare, *cast.results), mask)
             if wide:
-                there = replace(there, words=WORDS_PER_LONG * cast.each)
+                there = there._replace(words=WORDS_PER_LONG * cast.each)
             yield single_step("l1bm", "l1bmm", (above,), there)

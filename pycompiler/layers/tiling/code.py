@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -45,7 +44,7 @@ def tiles_code(found: Plan, source: MNValue, result: MNValue, target: Target) ->
             for place in places:
                 line = made[place]
                 assert isinstance(line, Step)
-                made[place] = Step(tuple(replace(one, flush=mask) for one in line.instructions))
+                made[place] = Step(tuple(one._replace(flush=mask) for one in line.instructions))
         yield from (*masks, *made)
         for zero in left:
             yield from _clear(zero, result, target)
@@ -129,7 +128,7 @@ def _clear(step: Zeros, value: MNValue, target: Target) -> Nest:
 
     def cleared(start: int) -> Iterator[Line]:
         rows = _filled(step.at[start : start + target.cycles], target)
-        there = replace(vector(value, tuple(rows.tolist()), mask), word=step.word)
+        there = vector(value, tuple(rows.tolist()), mask)._replace(word=step.word)
         yield alu_step("lpassa" if step.word is None else "ipassa", (zero,), there)
 
     yield each(range(0, step.at.size, target.cycles), cleared)

@@ -6,7 +6,6 @@ See :mod:`.shares` for the way that the words take.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ...code.lines import BlockOperand, Line, Move, PeOperand, single_step
 from ...code.nest import Nest, alike
@@ -157,7 +156,7 @@ def _vectors_at_once(found: Shares, target: Target) -> int:
 def _wide(value: MNValue, at: int, each: int, target: Target) -> PeOperand:
     """Return the long words of ``value`` from ``at`` on, ``each`` per cycle."""
     here = vector(value, tuple(range(at, at + each * target.cycles, each)))
-    return replace(here, words=each * WORDS_PER_LONG) if each > 1 else here
+    return here._replace(words=each * WORDS_PER_LONG) if each > 1 else here
 
 
 def _across(found: Shares, words: int, target: Target) -> Iterator[Line]:
