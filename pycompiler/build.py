@@ -209,7 +209,7 @@ def _tuned(
     device = report.data["device"]
     with report.running("tune") as facts, Workers(options.executor) as workers:
         facts_of_model = _serialized(model), target.source, device
-        search = Search(*facts_of_model, workers, options.tune_seconds, report.progress)
+        search = Search(facts_of_model, workers, options.tune_seconds, report.progress)
         try:
             best = search.run(candidates, options.tune)
         finally:

@@ -7,7 +7,7 @@ of lines, so they are tuples, which are made faster than other classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -109,11 +109,20 @@ class Instruction(NamedTuple):
     destinations: tuple[Operand, ...]
     flush: PeOperand | None = None
 
+    def with_operands(self, change: Callable[[Operand], Operand]) -> Instruction:
+        """Return the instruction with what ``change`` makes of its operands."""
+        sources, destinations = tuple(map(change, self.sources)), map(change, self.destinations)
+        return self._replace(sources=sources, destinations=tuple(destinations))
+
 
 class Step(NamedTuple):
     """One PE line."""
 
     instructions: tuple[Instruction, ...]
+
+    def with_operands(self, change: Callable[[Operand], Operand]) -> Step:
+        """Return the line with what ``change`` makes of its operands."""
+        return Step(tuple(one.with_operands(change) for one in self.instructions))
 
 
 def single_step(

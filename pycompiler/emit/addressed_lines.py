@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from emu2._core import Ready
 
-from ..code.lines import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
+from ..code.lines import BlockOperand, Fragment, Line, Literal, Move, Operand, Step
 from ..machine import Target
 from .line_shift import Shift, shifted
 from .list_scheduler import schedule
@@ -120,16 +120,12 @@ def literals(line: Line) -> list[Literal]:
 def _named(step: Step, names: Mapping[str, str]) -> Step:
     """Return a line whose literals have the names of one node's values."""
 
-    def own(instruction: Instruction) -> Instruction:
-        sources = tuple(
-            one._replace(value=names.get(one.value or "", one.value))
-            if isinstance(one, Literal)
-            else one
-            for one in instruction.sources
-        )
-        return instruction._replace(sources=sources)
+    def own(one: Operand) -> Operand:
+        if not isinstance(one, Literal) or one.value is None:
+            return one
+        return one._replace(value=names.get(one.value, one.value))
 
-    return Step(tuple(own(instruction) for instruction in step.instructions))
+    return step.with_operands(own)
 
 
 def _blocks(move: Move) -> tuple[BlockOperand, BlockOperand]:

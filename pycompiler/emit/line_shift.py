@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from ..code.lines import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
+from ..code.lines import BlockOperand, Instruction, Line, Move, PeOperand, Step
 
 #: Memories and the long words by which addresses in them increase. Other memories keep theirs.
 Shift = tuple[tuple[str, int], ...]
@@ -17,8 +18,6 @@ def shifted(lines: Iterable[Line], shift: Shift) -> Iterator[Line]:
     for line in lines:
         if isinstance(line, Move):
             source, destination = _operand(line.source, words), _operand(line.destination, words)
-            assert isinstance(source, BlockOperand)
-            assert isinstance(destination, BlockOperand)
             yield line._replace(source=source, destination=destination)
             continue
         for one in line.instructions:
@@ -29,29 +28,17 @@ def shifted(lines: Iterable[Line], shift: Shift) -> Iterator[Line]:
 
 def shifted_instruction(one: Instruction, words: Mapping[str, int]) -> Instruction:
     """Return an instruction with its words in some memories moved."""
-    flush = one.flush
-    if flush is not None:
-        found = _operand(flush, words)
-        assert isinstance(found, PeOperand)
-        flush = found
-    return one._replace(
-        sources=tuple(_operand(operand, words) for operand in one.sources),
-        destinations=tuple(_operand(operand, words) for operand in one.destinations),
-        flush=flush,
-    )
+    made = one.with_operands(lambda operand: _operand(operand, words))
+    return made if one.flush is None else made._replace(flush=_operand(one.flush, words))
 
 
-def _operand(operand: Operand, words: Mapping[str, int]) -> Operand:
-    if isinstance(operand, BlockOperand) and operand.value is None:
-        more = words.get(operand.memory, 0)
-        return operand._replace(offset=operand.offset + more) if more else operand
-    if not isinstance(operand, PeOperand):
+def _operand(operand: Any, words: Mapping[str, int]) -> Any:
+    """Return an operand of the same class, or nothing for none."""
+    if not isinstance(operand, BlockOperand | PeOperand):
         return operand
-    if operand.mask is not None:
-        mask = _operand(operand.mask, words)
-        assert isinstance(mask, PeOperand)
-        operand = operand._replace(mask=mask)
     more = words.get(operand.memory, 0) if operand.value is None else 0
-    if not more:
-        return operand
-    return operand._replace(offsets=tuple(at + more for at in operand.offsets))
+    if isinstance(operand, BlockOperand):
+        return operand._replace(offset=operand.offset + more) if more else operand
+    if operand.mask is not None:
+        operand = operand._replace(mask=_operand(operand.mask, words))
+    return operand._replace(offsets=tuple(at + more for at in operand.offsets)) if more else operand

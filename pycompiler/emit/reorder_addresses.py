@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from ..code.lines import BlockOperand, Fragment, Instruction, Line, Move, Operand, PeOperand, Step
+from ..code.lines import BlockOperand, Fragment, Line, Move, Operand, PeOperand, Step
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..machine import REGISTER_FILES, Target
 
@@ -157,22 +157,12 @@ def _blocks(operands: Sequence[Operand]) -> Iterator[BlockOperand]:
 
 def _moved(step: Step, ring: _Ring, first: int) -> Step | None:
     """Return the step with its block in the ring."""
-    instructions: list[Instruction] = []
-    for instruction in step.instructions:
-        sides: list[tuple[Operand, ...]] = []
-        for operands in (instruction.sources, instruction.destinations):
-            side: list[Operand] = []
-            for operand in operands:
-                if isinstance(operand, BlockOperand) and operand.memory == _MEMORY:
-                    placed = ring.place(operand, first)
-                    if placed is None:
-                        return None
-                    side.append(placed)
-                else:
-                    side.append(operand)
-            sides.append(tuple(side))
-        instructions.append(instruction._replace(sources=sides[0], destinations=sides[1]))
-    return Step(tuple(instructions))
+    sides = (side for one in step.instructions for side in (one.sources, one.destinations))
+    places: dict[Operand, BlockOperand | None]
+    places = {block: ring.place(block, first) for side in sides for block in _blocks(side)}
+    if None in places.values():
+        return None
+    return step.with_operands(lambda operand: places.get(operand) or operand)
 
 
 class _Registers:
@@ -190,15 +180,7 @@ class _Registers:
 
     def of(self, step: Step) -> Step:
         """Return the step with other registers."""
-        return Step(
-            tuple(
-                one._replace(
-                    sources=tuple(map(self._operand, one.sources)),
-                    destinations=tuple(map(self._operand, one.destinations)),
-                )
-                for one in step.instructions
-            )
-        )
+        return step.with_operands(self._operand)
 
     def _operand(self, operand: Operand) -> Operand:
         if not isinstance(operand, PeOperand):

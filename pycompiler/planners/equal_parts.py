@@ -28,38 +28,30 @@ _Makers = Mapping[str, tuple[int, int]]
 
 @dataclass(eq=False)
 class _Chain:
-    """Equal parts: the first of ``count`` begins at node ``begin``, and each has ``size`` nodes.
+    """Equal parts of ``size`` nodes; the last one may be a beginning only.
 
     The first part is of layer ``first``; ``step`` is 1, or -1 if the parts go back. ``group`` are
     the chains that it belongs together with.
     """
 
-    begin: int
+    nodes: range
     size: int
-    count: int
     first: int = 0
     step: int = 1
 
     def __post_init__(self) -> None:
         self.group = [self]
 
-    @property
-    def nodes(self) -> range:
-        """The nodes of all parts."""
-        return range(self.begin, self.begin + self.count * self.size)
-
     def layer(self, node: int) -> int:
         """Return the layer of a node."""
-        return self.first + self.step * ((node - self.begin) // self.size)
-
-    def ends(self) -> tuple[int, int]:
-        """Return the first and the last layer."""
-        layers = self.first, self.first + self.step * (self.count - 1)
-        return min(layers), max(layers)
+        return self.first + self.step * ((node - self.nodes.start) // self.size)
 
     def kept(self) -> tuple[int, int]:
         """Return the layer that stands for those behind it, and the next one that stays."""
-        ends = [one.ends() for one in self.group]
+        ends = []
+        for one in self.group:
+            last = one.nodes.start + len(one.nodes) // one.size * one.size - 1
+            ends.append(sorted(map(one.layer, (one.nodes.start, last))))
         return max(low for low, _ in ends), min(high for _, high in ends)
 
     def drops(self, node: int) -> bool:
@@ -67,13 +59,13 @@ class _Chain:
         low, high = self.kept()
         return low < self.layer(node) < high
 
-    def stand(self, node: int) -> int:
-        """Return the node that stands for a node."""
-        return self.like(node, self.kept()[0])
-
     def like(self, node: int, layer: int) -> int:
         """Return the node of another layer that is what ``node`` is in its own."""
         return node + (layer - self.layer(node)) * self.step * self.size
+
+
+#: A chain that another one reads, the direction of the other one, and the layer of its first part.
+_Link = tuple[_Chain, int, int]
 
 
 def shortened(
@@ -92,11 +84,10 @@ def shortened(
     }
     owners = _owners(graph, wanted, makers)
     dropped = {number for number, chain in owners.items() if chain.drops(number)}
-    wrong = True
-    while wrong:
+    before = -1
+    while before != len(dropped):
+        before, moved = len(dropped), dict[tuple[int, str], str]()
         kept = [number for number in range(len(graph.nodes)) if number not in dropped]
-        moved: dict[tuple[int, str], str] = {}
-        wrong = False
         for number in kept:
             for name in graph.nodes[number].inputs:
                 made, place = makers.get(name, (-1, 0))
@@ -104,12 +95,12 @@ def shortened(
                     like = _in_its_place(made, number, owners)
                     if like is None:
                         dropped -= {n for one in owners[made].group for n in one.nodes}
-                        wrong = True
                     else:
                         moved[number, name] = graph.nodes[like].outputs[place]
     stands: dict[str, str] = {}
     for number in dropped:
-        node, first = graph.nodes[number], graph.nodes[owners[number].stand(number)]
+        chain = owners[number]
+        node, first = graph.nodes[number], graph.nodes[chain.like(number, chain.kept()[0])]
         stands |= zip(node.outputs, first.outputs, strict=True)
         for name, other in zip(node.inputs, first.inputs, strict=True):
             if name not in makers:
@@ -142,45 +133,55 @@ def _in_its_place(made: int, reader: int, owners: Mapping[int, _Chain]) -> int |
 def _owners(graph: MNGraph, wanted: Mapping[str, Layout], makers: _Makers) -> dict[int, _Chain]:
     """Return the chain of each node that is in one; large chains come first."""
     owners: dict[int, _Chain] = {}
-    found = sorted(_chains(graph, wanted, makers), key=lambda one: (KEPT - one.count) * one.size)
+    found = sorted(_chains(graph, wanted, makers), key=lambda one: KEPT * one.size - len(one.nodes))
     for chain in found:
         if owners.keys().isdisjoint(chain.nodes):
             owners |= dict.fromkeys(chain.nodes, chain)
-    for chain in sorted({*owners.values()}, key=lambda one: one.begin):
-        if not _joins(chain, graph, makers, owners):
-            for number in chain.nodes:
-                del owners[number]
+    for chain in sorted({*owners.values()}, key=lambda one: one.nodes.start):
+        whole = chain.nodes
+        _join(chain, _links(chain, graph, makers, owners))
+        for number in range(chain.nodes.stop, whole.stop):
+            del owners[number]
     return owners
 
 
-def _joins(chain: _Chain, graph: MNGraph, makers: _Makers, owners: Mapping[int, _Chain]) -> bool:
-    """Say of which layers the parts of a chain are, by the chains that it reads.
-
-    Whether all that it reads of chains before it is of one layer for each part.
-    """
-    found = Counter[tuple[_Chain, int, int]]()
-    for number in chain.nodes[: -chain.size]:
-        part, nodes = (number - chain.begin) // chain.size, graph.nodes
-        pairs = zip(nodes[number].inputs, nodes[number + chain.size].inputs, strict=True)
-        for name, other in pairs:
-            at, its = (makers.get(one, (-1, 0))[0] for one in (name, other))
-            if name == other or at < 0 or max(at, its) >= chain.begin:
-                continue
-            source = owners.get(at)
-            if source is None or owners.get(its) is not source:
-                return False
-            parts, rest = divmod(its - at, source.size)
-            if rest or abs(parts) != 1:
-                return False
-            step = parts * source.step
-            found[source, step, source.layer(at) - step * part] += 1
-    if found:
+def _join(chain: _Chain, links: Iterator[tuple[int, _Link | None]]) -> None:
+    """Say of which layers the parts of a chain are; it ends where that is not clear."""
+    found = Counter[_Link]()
+    for number, link in links:
+        others = {(id(one.group), step) for one, step, _ in found}
+        if link is None or others - {(id(link[0].group), link[1])}:
+            chain.nodes = range(chain.nodes.start, number + chain.size)
+            break
+        found[link] += 1
+    if found and len(chain.nodes) > KEPT * chain.size:
         (source, chain.step, chain.first), _ = found.most_common(1)[0]
-        if any((one.group, step) != (source.group, chain.step) for one, step, _ in found):
-            return False
         chain.group = source.group
         chain.group.append(chain)
-    return True
+
+
+def _links(
+    chain: _Chain, graph: MNGraph, makers: _Makers, owners: Mapping[int, _Chain]
+) -> Iterator[tuple[int, _Link | None]]:
+    """Yield nodes with the chains before it that a chain reads there.
+
+    And the direction and the layer of its first part, if parts are of the layers that they read.
+    None stands for values that are not of neighbouring parts of one chain.
+    """
+    nodes, start = graph.nodes, chain.nodes.start
+    for number in chain.nodes[: -chain.size]:
+        for pair in zip(nodes[number].inputs, nodes[number + chain.size].inputs, strict=True):
+            at, its = (makers.get(one, (-1, 0))[0] for one in pair)
+            if pair[0] == pair[1] or at < 0 or max(at, its) >= start:
+                continue
+            source = owners.get(at)
+            parts, rest = divmod(its - at, source.size if source else 1)
+            if source is None or owners.get(its) is not source or rest or abs(parts) != 1:
+                yield number, None
+                return
+            step = parts * source.step
+            layer = source.layer(at) - step * ((number - start) // chain.size)
+            yield number, (source, step, layer)
 
 
 def _chains(graph: MNGraph, wanted: Mapping[str, Layout], makers: _Makers) -> Iterator[_Chain]:
@@ -200,7 +201,7 @@ def _chains(graph: MNGraph, wanted: Mapping[str, Layout], makers: _Makers) -> It
                 if all(_follows(*pair, makers, size, number, begin) for pair in pairs):
                     continue
             if number - begin >= KEPT * size:
-                yield _Chain(begin, size, (number - begin) // size + 1)
+                yield _Chain(range(begin, other), size)
             begin = number + 1
 
 
@@ -221,22 +222,15 @@ def _follows(name: str, other: str, makers: _Makers, size: int, number: int, beg
 def _kinds(graph: MNGraph, wanted: Mapping[str, Layout]) -> list[int]:
     """Return for each node the number of its kind."""
     given, results = {*graph.inputs, *graph.constants}, {name for _, name in graph.outputs}
+    facts = {
+        name: (v.type, v.dtype, v.location, name in given, name in results, wanted.get(name))
+        for name, v in graph.values.items()
+    }
     kinds: dict[object, int] = {}
-
-    def facts(name: str) -> object:
-        value = graph.values.get(name)
-        if value is None:
-            return None
-        same = name in given, name in results, wanted.get(name)
-        return value.type, value.dtype, value.location, *same
-
     out = []
     for node in graph.nodes:
         names = [*node.inputs, *node.outputs]
-        own = (
-            *(node.op, node.attributes, node.side, node.inplace, node.plan),
-            tuple(map(names.index, names)),
-            tuple(map(facts, names)),
-        )
+        places, values = tuple(map(names.index, names)), tuple(map(facts.get, names))
+        own = node.op, node.attributes, node.side, node.inplace, node.plan, places, values
         out.append(kinds.setdefault(own, len(kinds)))
     return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..options import OFF, Options, decisive, parse_options
@@ -21,6 +21,7 @@ class Candidate:
     options: Options
 
 
+@dataclass(eq=False)
 class Candidates:
     """Makes candidates; each is made once.
 
@@ -29,17 +30,11 @@ class Candidates:
     ``training`` says whether the model computes new values of registered ones.
     """
 
-    def __init__(
-        self,
-        asked: Mapping[str, Any],
-        fixed: Collection[str],
-        checked: Options,
-        *,
-        training: bool = False,
-    ):
-        self._asked, self._fixed, self._checked = dict(asked), frozenset(fixed), checked
-        self._training = training
-        self._seen: set[str] = set()
+    _asked: Mapping[str, Any]
+    _fixed: Collection[str]
+    _checked: Options
+    training: bool = False
+    _seen: set[str] = field(default_factory=set)
 
     def as_asked(self) -> Candidate:
         """Return the options as they were asked for."""
@@ -54,7 +49,7 @@ class Candidates:
         """Yield the strategy families: an option, and the values that are tried."""
         yield "layout_planner", tuple(PLANNERS)
         yield "time_slice", ("auto", "fit", "off")
-        if self._training:
+        if self.training:
             yield "update", (LAST, IMMEDIATE)
 
     def family(self, option: str, values: Collection[Any], best: Candidate) -> list[Candidate]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -59,28 +59,22 @@ def try_options(model: bytes, machine: str, device: str, options: Options) -> Tr
     return Tried(made.app, made.vsm, dict(made.files), report.data)
 
 
+@dataclass(eq=False)
 class Search:
     """The search for the best options of one model; ``rows`` are what was tried, in order.
 
-    ``progress`` is told how far the search is.
+    ``model`` is the serialized model, with the names of machine and device. ``progress`` is told
+    how far the search is.
     """
 
-    def __init__(
-        self,
-        model: bytes,
-        machine: str,
-        device: str,
-        workers: Workers,
-        seconds: float,
-        progress: Callable[[str], None] = lambda _: None,
-    ):
-        self._progress = progress
-        self._facts = model, machine, device
-        self._workers, self._seconds = workers, seconds
-        self._began = time.monotonic()
-        self._best: tuple[tuple[int, int], Candidate, Tried] | None = None
-        self.rows: list[dict[str, Any]] = []
-        self.stopped = DONE
+    model: tuple[bytes, str, str]
+    workers: Workers
+    seconds: float
+    progress: Callable[[str], None]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    stopped: str = DONE
+    _began: float = field(default_factory=time.monotonic)
+    _best: tuple[tuple[int, int], Candidate, Tried] | None = None
 
     def run(self, candidates: Candidates, extent: str) -> Tried | None:
         """Search; return what the best options make, or None if nothing could be compiled.
@@ -108,8 +102,8 @@ class Search:
         """Return the entry ``tuning`` of the report."""
         best = None if self._best is None else self._best[1]
         return {
-            "executor": self._workers.name,
-            "budget": self._seconds,
+            "executor": self.workers.name,
+            "budget": self.seconds,
             "seconds": round(time.monotonic() - self._began, 3),
             "stopped": self.stopped,
             "best": None if best is None else best.name,
@@ -119,7 +113,7 @@ class Search:
 
     @property
     def _deadline(self) -> float:
-        return self._began + self._seconds
+        return self._began + self.seconds
 
     def _try(self, candidates: Sequence[Candidate], deadline: float | None) -> None:
         """Compile all candidates, and note each."""
@@ -128,11 +122,11 @@ class Search:
             for one in candidates
         ]
         self.rows += rows
-        tasks = [(*self._facts, one.options) for one in candidates]
-        for number, found in self._workers.run(try_options, tasks, deadline):
+        tasks = [(*self.model, one.options) for one in candidates]
+        for number, found in self.workers.run(try_options, tasks, deadline):
             self._note(candidates[number], rows[number], found)
             ended = sum(row["status"] != "not tried" for row in self.rows)
-            self._progress(f"tune: {ended} of {len(self.rows)} sets of options")
+            self.progress(f"tune: {ended} of {len(self.rows)} sets of options")
 
     def _note(self, candidate: Candidate, row: dict[str, Any], found: Any) -> None:
         if not isinstance(found, Tried):

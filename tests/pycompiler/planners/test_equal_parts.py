@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -53,6 +54,48 @@ def blocks(
     return model_of(nodes, shapes, ends if all_out else ends[-1:], constants)
 
 
+def ways_back(count: int, width: int = 12, *, all_read: bool = False) -> onnx.ModelProto:
+    """Return layers, the way back through them, and what it changes; from the last layer on.
+
+    With ``all_read`` a sum of all changes is a result.
+    """
+    rng = np.random.default_rng(4)
+    constants, nodes, back = {}, [], []
+    for layer in range(count):
+        last, product = f"v{layer}", f"p{layer}"
+        nodes += [("MatMul", [last, f"w{layer}"], product), ("Relu", [product], f"v{layer + 1}")]
+        for name in (f"w{layer}", f"u{layer}", f"b{layer}"):
+            shape = (6, width) if name.startswith("b") else (width, width)
+            constants[name] = 0.3 * rng.standard_normal(shape).astype(np.float32)
+        slope, grad = f"s{layer}", f"g{layer}"
+        back[:0] = [
+            ("Mul", [f"g{layer + 1}", f"v{layer + 1}"], slope),
+            ("MatMul", [slope, f"u{layer}"], grad),
+            ("Mul", [grad, f"v{layer}"], f"c{layer}"),
+            ("Add", [f"c{layer}", f"b{layer}"], f"n{layer}"),
+        ]
+    nodes += [("Abs", [f"v{count}"], f"g{count}"), *back]
+    ends = [f"n{layer}" for layer in range(count)]
+    if all_read:
+        nodes += [
+            ("Add", [ends[0] if n == 1 else f"a{n - 1}", ends[n]], f"a{n}") for n in range(1, count)
+        ]
+        ends = [f"a{count - 1}"]
+    return model_of(nodes, {"v0": (6, width)}, ends, constants)
+
+
+def check_short(whole: MNGraph, graph: MNGraph, stands: Mapping[str, str]) -> None:
+    """Nodes stand behind what they read, and values have the types of what stands for them."""
+    made = {*graph.inputs, *graph.constants}
+    for node in graph.nodes:
+        assert made.issuperset(node.inputs)
+        made |= {*node.outputs}
+    assert made.isdisjoint(stands.keys() - whole.constants.keys())
+    for value, other in stands.items():
+        assert other in made
+        assert replace(whole.values[value], name="") == replace(whole.values[other], name="")
+
+
 @pytest.fixture(autouse=True)
 def also_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for parts in graphs of any size."""
@@ -95,13 +138,8 @@ def test_drawn_blocks() -> None:
         if found is None:
             return
         graph, stands = found
-        makers, made = graph.producers(), {*graph.inputs, *graph.constants}
-        for node in graph.nodes:
-            assert made.issuperset(node.inputs)
-            made |= {*node.outputs}
-        for value, other in stands.items():
-            own = replace(whole.values[value], name="")
-            assert own == replace(graph.values[other], name="")
+        check_short(whole, graph, stands)
+        makers = graph.producers()
         for node in whole.nodes:
             if node.outputs[0] not in stands:
                 continue
@@ -133,6 +171,29 @@ def test_what_is_no_chain() -> None:
     assert shortened(graph_of(blocks(steps, KEPT)), {}) is None
 
 
+def test_ways_back_belong_to_their_layers() -> None:
+    for count in (6, 12):
+        whole = graph_of(ways_back(count))
+        found = shortened(whole, {})
+        assert found is not None
+        graph, stands = found
+        check_short(whole, graph, stands)
+        for layer in range(count):
+            # Layers at the ends have other neighbours.
+            assert f"v{layer}" in stands or layer < 3 or layer > count - 2
+            assert f"n{layer}" in stands or layer < 2 or layer > count - 3
+        products = [node for node in graph.nodes if node.op == "MatMul"]
+        assert len(products) <= 2 * (KEPT + 2)
+
+
+def test_a_chain_of_which_all_parts_are_read_stays() -> None:
+    """The parts of a sum of all changes are a chain; those of the layers go with them."""
+    whole = graph_of(ways_back(7, all_read=True))
+    found = shortened(whole, {})
+    if found is not None:
+        check_short(whole, *found)
+
+
 def test_few_nodes_are_planned_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = graph_of(blocks(("weight", "relu"), 8))
     monkeypatch.setattr(equal_parts, "LEAST", 10)
@@ -141,10 +202,16 @@ def test_few_nodes_are_planned_as_they_are(monkeypatch: pytest.MonkeyPatch) -> N
     assert shortened(whole, {}) is None
 
 
-def test_parts_take_no_more_steps_and_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [blocks(("weight", "bias", "relu", "weight", "start"), 10, 24, 16), ways_back(14, 24)],
+)
+def test_parts_take_no_more_steps_and_less_work(
+    model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = load_target("mini")
     work, steps = [], []
-    whole = graph_of(blocks(("weight", "bias", "relu", "weight", "start"), 10, 24, 16))
+    whole = graph_of(model)
     for _ in range(2):
         known, facts = Known(), LayoutFacts()
         plan_layouts(whole, target, facts=facts, known=known)
