@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +45,10 @@ class Comparison:
         """
         self._count += 1
         self.codegen_dir = self._folder / f"compiled{self._count}"
-        compiled = self._context.compile(
-            function, inputs, self.codegen_dir, options=options, quiet=True
-        )
+        with _without_traces():
+            compiled = self._context.compile(
+                function, inputs, self.codegen_dir, options=options, quiet=True
+            )
         got = {name: proxy.cpu() for name, proxy in compiled(inputs).items()}
         with torch.no_grad():
             expected = _named(_called(function, inputs))
@@ -56,6 +59,23 @@ class Comparison:
             except AssertionError as error:
                 raise AssertionError(f"{name}: {error}") from None
         return got
+
+
+@contextmanager
+def _without_traces() -> Iterator[None]:
+    """Keep torch's records for its own trace files out of the reports of pytest: they say nothing.
+
+    pytest listens to loggers that do not propagate too. The files still get the records.
+    """
+    logger = logging.getLogger("torch.__trace")
+    others = [one for one in logger.handlers if not type(one).__module__.startswith("torch.")]
+    for handler in others:
+        logger.removeHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in others:
+            logger.addHandler(handler)
 
 
 def _called(function: Callable[..., Any] | torch.nn.Module, inputs: Tensors) -> Any:

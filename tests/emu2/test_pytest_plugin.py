@@ -276,6 +276,19 @@ def test_compiled_functions_are_compared(project: pytest.Pytester, forks: Forks)
     done = forks.text(run, "--emu2-bless", folder=project.path)
     assert done.returncode == 0, done.stdout
     assert pytest.RunResult.parse_summary_nouns(done.stdout.splitlines()) == {"passed": 3}
+    # A first run without stored numbers says what to do, and nothing of torch's own traces.
+    project.makepyfile("""
+        import torch
+
+        def test_first(compiled, cycle_regression):
+            compiled(torch.nn.ReLU(), {"x": torch.ones(3, 4)})
+            cycle_regression.check(compiled.codegen_dir)
+    """)
+    done = forks.text(run, folder=project.path)
+    assert done.returncode == 1, done.stdout
+    assert "nothing is stored in " in done.stdout
+    assert "run once with --emu2-bless" in done.stdout
+    assert "Captured log" not in done.stdout
 
 
 def test_the_plug_in_imports_nothing_until_it_is_used() -> None:
