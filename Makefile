@@ -72,7 +72,7 @@ test-host: $(STAMP)
 test-long: $(STAMP)
 	EMU2_LONG=1 cargo test --release $(PACKAGES) --test 'num_*' --test '*fuzz*' -- --nocapture
 	@echo 'hypothesis: SEED=$(SEED)'
-	EMU2_LONG=1 $(PYTEST) --hypothesis-seed=$(SEED) tests/pycompiler tests/emu2/test_wheel.py $(HOST_TESTS)
+	EMU2_LONG=1 $(PYTEST) --hypothesis-seed=$(SEED) tests/pycompiler tests/test_pages.py tests/emu2/test_wheel.py $(HOST_TESTS)
 
 # Every clone of the kernels that the host has, with 1, 2 and 8 threads. Takes as long as that many times `make test`.
 test-matrix: $(STAMP)

@@ -74,7 +74,16 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
-@pytest.mark.parametrize("page", PAGES)
+#: Pages whose blocks take seconds. Tests of what they describe do the same.
+LONGER = (
+    *("docs/training.md", "docs/torch_compile.md", "docs/debugging.md"),
+    *("docs/compiler/schedulers.md", "docs/compiler/merging.md", "docs/compiler/simulation.md"),
+)
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.long if p in LONGER else ()) for p in PAGES]
+)
 def test_page(page: str, tmp_path: Path, environment: dict[str, str], forks: Forks) -> None:
     folder = tmp_path / "work"
     folder.mkdir()

@@ -75,7 +75,7 @@ def run(folder: Path, command: Sequence[str], closed: Sequence[int]) -> tuple[in
         ([0], PACKAGE, FILE, NO_STDIN),
         ([1], [*PYCOMPILER, "explain"], FILE, "error[P0003]: cannot write `standard output`"),
         ([1, 2], [*PYCOMPILER, "explain", "P0"], USAGE, ""),
-        ([0, 1, 2], [*MLSDK, "script.py"], 4, ""),
+        pytest.param([0, 1, 2], [*MLSDK, "script.py"], 4, "", marks=pytest.mark.long),
     ],
 )
 def test_closed_streams(

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import onnx
@@ -32,6 +32,7 @@ LONG = bool(os.environ.get("EMU2_LONG"))
 
 Shape = tuple[int, ...]
 Node = tuple[str, Sequence[str], str]
+Case = TypeVar("Case")
 
 
 def without_progress(said: str) -> str:
@@ -125,6 +126,21 @@ def sampled(cases: Sequence[Any], every: int = 2, first: int = 0) -> list[Any]:
         )
         for number, case in enumerate(cases)
     ]
+
+
+def in_turns(
+    cases: Mapping[str, Case], turn: int, turns: int, always: Sequence[str] = ()
+) -> dict[str, Case]:
+    """Return the cases of a table whose number is ``turn`` modulo ``turns``, and those ``always``.
+
+    For tables whose cases are compiled as one function: several tests take turns in `make test`,
+    or one test takes a share. In `make test-long`, each has the whole table.
+    """
+    return {
+        name: case
+        for number, (name, case) in enumerate(cases.items())
+        if LONG or number % turns == turn or name in always
+    }
 
 
 def random_inputs(

@@ -20,6 +20,7 @@ from compiling import LONG, model_of, random_inputs
 from pycompiler import cli
 from pycompiler.console import TRACEBACK_VARIABLE
 from pycompiler.demo import __main__ as demo
+from pycompiler.demo import digits
 from pycompiler.report import progress
 from pycompiler.report.report import Report
 
@@ -297,18 +298,20 @@ def test_a_host_without_memory_is_no_bug(command: Command, monkeypatch: pytest.M
 
 def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     modes = ("float", "mixed") if LONG else ("mixed",)
+    networks = ("mlp", "cnn") if LONG else ("mlp",)
     monkeypatch.setattr(demo, "BOUNDS", modes)
+    monkeypatch.setattr(digits, "_NETWORKS", digits._NETWORKS[: len(networks)])
     monkeypatch.setattr(sys, "argv", ["demo", "--out", "demo_out"])
     assert demo.main() == 0
     out, err = command.capfd.readouterr()
     assert err == ""
     assert "relu(x * y + z) on (512, 1024)" in out
     accuracies = re.findall(r"accuracy: ([\d.]+) % on emu2, ([\d.]+) % on torch", out)
-    assert len(accuracies) == 2 * len(modes)  # an MLP and a CNN
+    assert len(accuracies) == len(networks) * len(modes)
     for emulated, wanted in accuracies:
         assert float(wanted) > 95
         assert abs(float(emulated) - float(wanted)) < 1
-    for network, float_dtype in product(("mlp", "cnn"), modes):
+    for network, float_dtype in product(networks, modes):
         folder = tmp_path / f"demo_out/digits_{network}_{float_dtype}"
         report = json.loads((folder / "report.json").read_text())
         assert report["host_fallback"] == []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compiling import model_of, run
+from compiling import model_of, run, sampled
 from onnx import numpy_helper
 
 from pycompiler.graph.dtypes import MNDtype
@@ -52,7 +52,7 @@ def _tried(report: Report) -> list[dict[str, Any]]:
     return [row for row in report.data["passes"] if row["pass"] == "float"]
 
 
-@pytest.mark.parametrize(("sizes", "cheaper"), CASES)
+@pytest.mark.parametrize(("sizes", "cheaper"), sampled(CASES))
 def test_the_cheaper_mode_is_taken(sizes: tuple[int, int, int], cheaper: str) -> None:
     model = _model(*sizes)
     cycles = {

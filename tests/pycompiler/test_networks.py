@@ -96,9 +96,13 @@ def other_inputs(inputs: Mapping[str, torch.Tensor]) -> Tensors:
     }
 
 
-# Tests of models and of layers have the parts of the encoder.
+#: Tests of models and of layers have the parts of the encoder; others here have residual layers.
+LONGER = ("encoder", "residual")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.long if n == "encoder" else ()) for n in NETWORKS]
+    "name",
+    [pytest.param(n, marks=pytest.mark.long if n in LONGER else ()) for n in NETWORKS],
 )
 def test_network(name: str, tmp_path: Path) -> None:
     torch.manual_seed(1)
@@ -173,6 +177,7 @@ def test_each_scheduler_reports_what_it_came_to() -> None:
     assert other["spill_opt"] * 4 <= other["always_from_dram"]
 
 
+@pytest.mark.long
 def test_a_small_budget_spills_and_agrees() -> None:
     _, inputs, _ = _small()
     # Without slices, which would have other layouts.
@@ -182,6 +187,7 @@ def test_a_small_budget_spills_and_agrees() -> None:
     assert sum(report.data["dram_words"].values()) > sum(wide_report.data["dram_words"].values())
 
 
+@pytest.mark.long
 def test_mixed_stays_within_half() -> None:
     _, inputs, wanted = _small()
     result, report = _compiled(float_dtype="mixed")

@@ -1,5 +1,5 @@
 """ONNX's node tests: none is wrong, none ends in a traceback, and docs/onnx.md says what becomes of
-each. `make test` runs one of every 96, `make test-long` all of them, on both machines.
+each. `make test` runs one of every 192, `make test-long` all of them, on both machines.
 
 After a change that moves tests: ``python tests/pycompiler/node_suite/run.py``.
 """
@@ -20,7 +20,7 @@ from suites.records import counts, read_record
 from suites.workers import run_all
 
 LONG = "EMU2_LONG" in os.environ
-STEP = 1 if LONG else 96
+STEP = 1 if LONG else 192
 SMALL, LARGE = RECORDS
 VERSION, RECORDED = read_record(RECORDS[SMALL].read_text())
 _, SAMPLE = read_record(RECORDS[LARGE].read_text())

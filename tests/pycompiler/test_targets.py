@@ -54,6 +54,7 @@ def test_rows_say_what_is_met(targets: ModuleType, monkeypatch: pytest.MonkeyPat
     assert all(row["name"].split(",")[0] in text for row in rows)
 
 
+@pytest.mark.long
 def test_a_layer_has_a_row(targets: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     layers = targets.targets_layers
     small = layers.encoder(16, 2, 2, 6, 1e6)
@@ -103,6 +104,7 @@ def test_a_script_that_fails_is_not_met(
     assert not row["met"]
 
 
+@pytest.mark.long
 def test_a_training_step_has_its_words(targets: ModuleType) -> None:
     (row,) = targets.targets_memory.rows(layers=1, batch=5, width=24, machine="mini")
     assert 0 < row["value"] < row["bound"]

@@ -13,8 +13,8 @@ import flatbuffers
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of
-from hypothesis import given
+from compiling import compiled, model_of, tried
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pycompiler.app as app_package
@@ -90,6 +90,7 @@ def plain(app: App) -> dict[str, object]:
 
 
 @given(apps())
+@settings(max_examples=tried(30))
 def test_round_trip(app: App) -> None:
     assert plain(read_app(write_app(app), "app")) == plain(app)
 

@@ -14,6 +14,8 @@ from .programs import PROGRAMS
 from .record import Record, canonical_code, canonical_graph, read_records, record
 
 QUICK = [name for name, program in PROGRAMS.items() if program.quick]
+#: Those that take seconds. `test_odd_counts.py` has networks on the odd machine.
+LONGER = ("network/stencil/float", "odd/gru", "drawn/product/0")
 
 
 def test_records_are_those_of_programs() -> None:
@@ -21,7 +23,9 @@ def test_records_are_those_of_programs() -> None:
     assert len(QUICK) == 12
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in LONGER else ()) for n in QUICK]
+)
 def test_programs_are_as_recorded(name: str) -> None:
     kept, found = read_records()[name], record(name)
     assert first_difference(kept, found) == "", "see `make corpus`"

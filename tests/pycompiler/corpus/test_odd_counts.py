@@ -15,7 +15,11 @@ MACHINE = "what_if/odd"
 
 @pytest.mark.parametrize(
     "model",
-    [embedding(60, 50, 7), pyramid(1, 4, 12), pyramid(1, 5, 20)],
+    [
+        embedding(60, 50, 7),
+        pyramid(1, 4, 12),
+        pytest.param(pyramid(1, 5, 20), marks=pytest.mark.long),
+    ],
     ids=["embedding", "pyramid", "pyramid whose blocks move by odd counts of words"],
 )
 def test_networks_match_the_host(model) -> None:  # type: ignore[no-untyped-def]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from compiling import LONG, compiled
+from compiling import LONG, compiled, sampled
 from corpus.programs import FAST_DRAM, NETWORKS, SLOW_MOVES
 
 import emu2
@@ -15,7 +15,7 @@ if LONG:
     NAMES += ["four_layers", "encoder"]
 
 
-@pytest.mark.parametrize("machine", [FAST_DRAM, SLOW_MOVES])
+@pytest.mark.parametrize("machine", sampled([FAST_DRAM, SLOW_MOVES], first=1))
 def test_programs_are_fastest_where_they_were_planned_for(machine: str) -> None:
     """The machines have the memories of `mncore2`, so its programs run on them."""
     spec, total, foreign = emu2.Spec.load(machine), 0, 0
@@ -30,6 +30,7 @@ def test_programs_are_fastest_where_they_were_planned_for(machine: str) -> None:
     assert total < foreign
 
 
+@pytest.mark.long
 def test_plans_change_as_the_timing_says() -> None:
     """What DRAM gives fast is loaded again; MVs that begin late are fewer, and larger."""
     found: dict[str, tuple[int, int]] = {}

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from compiling import LONG, compiled, model_of
+from compiling import LONG, compiled, model_of, sampled
 
 from emu2._core import Ready
 from pycompiler.code.lines import Fragment
@@ -79,7 +79,7 @@ def brought_forward(graph: MNGraph, target: Target) -> tuple[list[list[Ready]], 
     return nodes, list(bring_forward(nodes, downloads, target))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", sampled([*SEEDS], first=1))
 def test_lines_that_touch_common_words_keep_their_order(seed: int) -> None:
     target = load_target("mncore2")
     graph = network(seed)

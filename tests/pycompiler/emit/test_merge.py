@@ -65,7 +65,7 @@ def check(code: Code, target: Target) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(80))
+@settings(max_examples=tried(40, 800))
 def test_merged_streams_do_what_the_streams_do(seed: int) -> None:
     target = load_target("mini")
     streams = [Lines(seed + at, target).some(14) for at in range(3)]

@@ -54,7 +54,7 @@ def defined(target: Target) -> Iterator[Line]:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(60))
+@settings(max_examples=tried(30, 600))
 def test_nodes_with_other_words_do_the_same(seed: int) -> None:
     """LM and DRAM are the same, whichever words drawn nodes get of all other memories."""
     target = load_target("mini")

@@ -18,7 +18,7 @@ from pycompiler.machine import load_target
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(120))
+@settings(max_examples=tried(50, 1200))
 def test_packed_lines_do_what_the_lines_do(seed: int) -> None:
     target = load_target("mini")
     lines = Lines(seed, target).some(60)

@@ -25,7 +25,7 @@ from pycompiler.machine import load_target
 
 @pytest.mark.parametrize("merged", [False, True])
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(40), deadline=None)
+@settings(max_examples=tried(20, 400), deadline=None)
 def test_lines_keep_their_distance_from_the_part_before(merged: bool, seed: int) -> None:
     target, draw = load_target("mini"), random.Random(seed)
     lines = Lines(seed, target)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
-from compiling import context
+from compiling import LONG, context, in_turns
 from torch.nn import functional
 
 
@@ -56,6 +56,8 @@ def test_weights_of_doubles(tmp_path: Path) -> None:
         "pool": lambda x: functional.adaptive_avg_pool2d(x, (3, 4)),
     }
 
+    ways = in_turns(ways, 2, 4)
+
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         x = d["x"].detach().requires_grad_()
         outs = {name: way(x) for name, way in ways.items()}
@@ -96,19 +98,21 @@ def test_ways_back_of_matrices(tmp_path: Path) -> None:
         "cholesky": lambda a: linalg.cholesky(a @ a.mT),
         "power": lambda a: linalg.matrix_power(a, -2),
     }
-    matrices = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(3))
+    ways = in_turns(ways, 3, 4, always=["cholesky"])
+    size = 3 if LONG else 2
+    matrices = torch.randn(2, size, size, generator=torch.Generator().manual_seed(3))
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         a = d["a"].detach().requires_grad_()
         grads = {}
-        for turned in (False, True):
+        for turned in (False, True) if LONG else (True,):
             for name, way in ways.items():
                 made = way(a.mT if turned else a)
                 (grad,) = torch.autograd.grad(made.cos().sum(), a)
                 grads[f"{name}{', turned' if turned else ''}"] = grad
         return grads
 
-    inputs = {"a": matrices + 3 * torch.eye(3)}
+    inputs = {"a": matrices + 3 * torch.eye(size)}
     found = context("pfvm:cpu").compile(run, inputs, tmp_path / "out", quiet=True)(inputs)
     for key, value in run(inputs).items():
         assert torch.allclose(found[key].cpu(), value, 1e-3, 1e-4), key
@@ -117,11 +121,12 @@ def test_ways_back_of_matrices(tmp_path: Path) -> None:
 def test_least_squares_by_every_driver(tmp_path: Path) -> None:
     """torch's default, gelsy, gives no residuals. Two drivers take matrices of any rank."""
     draw = torch.Generator().manual_seed(5)
+    drivers = (None, "gelsy", "gels", "gelsd", "gelss") if LONG else (None,)
     inputs = {"a": torch.randn(5, 3, generator=draw), "b": torch.randn(5, 2, generator=draw)}
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         found = {}
-        for name in (None, "gelsy", "gels", "gelsd", "gelss"):
+        for name in drivers:
             for number, one in enumerate(torch.linalg.lstsq(d["a"], d["b"], driver=name)):
                 found[f"{name} {number}"] = one
             wide = torch.linalg.lstsq(d["a"].mT, d["b"][:3], driver=name)
@@ -167,6 +172,8 @@ def test_pools_whose_last_window_begins_in_the_padding(tmp_path: Path) -> None:
         "two averages": lambda x: functional.avg_pool2d(x, (2, 3), (2, 3), 1, ceil_mode=True),
     }
 
+    pools = in_turns(pools, 3, 4, always=["max2"])
+
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         x, found = d["x"].detach().requires_grad_(), {}
         for name, pool in pools.items():
@@ -189,6 +196,8 @@ def test_windows_of_minus_infinity_that_begin_in_the_padding(tmp_path: Path) -> 
         "gaps": lambda x: functional.max_pool2d(x, 3, 1, 1, 2),
         "max3": lambda x: functional.max_pool3d(x[None], (1, 5, 4), (1, 2, 1), (0, 2, 2)),
     }
+
+    pools = in_turns(pools, 0, 2)
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         x, found = d["x"].detach().requires_grad_(), {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from compiling import context, report_of
+from compiling import context, in_turns, report_of
 
 from pycompiler.errors import PycompilerError
 
@@ -45,12 +45,12 @@ EDGE = 36
 def spread(d: Tensors) -> Tensors:
     """Return the results of the large matrix with the numbers of ``x`` on and near the diagonal."""
     x = torch.diag(d["x"] + 7) + torch.outer(d["x"], d["x"])
-    return {name: function(x) for name, function in LARGE.items()}
+    return {name: function(x) for name, function in in_turns(LARGE, 1, 3).items()}
 
 
 def everything(d: Tensors) -> Tensors:
     """Return the result of each."""
-    return {name: function(d["x"] + d["x"].T) for name, function in CALLS.items()}
+    return {name: function(d["x"] + d["x"].T) for name, function in in_turns(CALLS, 0, 2).items()}
 
 
 def same(found: object, wanted: torch.Tensor) -> None:
@@ -77,7 +77,7 @@ def test_a_stored_app_calls_torch_by_name(
     with pytest.warns(UserWarning, match=r"host.*aten\.") as caught:
         context().compile(function, given, tmp_path / "out")
     named = {row["op"] for row in report_of(tmp_path / "out")["host_fallback"]}
-    assert names.keys() <= named
+    assert (names.keys() & function(given).keys()) <= named
     assert sum("host" in str(one.message) for one in caught) == 1
     loaded = context().load_codegen_dir(tmp_path / "out")
     given["x"] = given["x"] * 1.25 + 2

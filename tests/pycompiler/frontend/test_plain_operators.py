@@ -240,13 +240,14 @@ def test_mode_of_a_long_row() -> None:
 
 
 def compile_and_compare(function: Any, inputs: Tensors, folder: Path) -> None:
-    compiled = context().compile(function, inputs, folder)
+    compiled = context("emu2:mini").compile(function, inputs, folder)
     assert report_of(folder)["host_fallback"] == []
     for name, wanted in function(inputs).items():
         found = compiled(inputs)[name].cpu()
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 def test_systems_on_the_device(tmp_path: Path) -> None:
     def function(d: Tensors) -> Tensors:
         a, b = d["a"], d["b"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from math import erf, pi, sqrt
 from pathlib import Path
 
 import pytest
 import torch
-from compiling import context, report_of, sampled
+from compiling import LONG, context, report_of, sampled
 from torch import nn
 
 from pycompiler.errors import PycompilerError
@@ -104,6 +105,8 @@ def test_masks(tmp_path: Path) -> None:
         assert abs((call["mask"] > 0).float().mean() - 0.7) < 0.1
         assert not torch.equal(call["mask"] > 0, call["again"] > 0)
     assert not torch.equal(found[0]["mask"], found[1]["mask"])
+    if not LONG:  # `pfvm/test_random.py` compares both
+        return
     host = _step(tmp_path / "host", "pfvm:cpu")
     for ours, theirs in zip(found, host, strict=True):
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -214,8 +217,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("trains", [False, True])
-@pytest.mark.parametrize("name", sampled([*DRAWS], every=4))
+@pytest.mark.parametrize(("name", "trains"), sampled([*product(DRAWS, (False, True))], every=7))
 def test_generators(tmp_path: Path, name: str, trains: bool) -> None:
     """None is no generator; the numbers of another one are not those of the function."""
     weight = nn.Parameter(torch.ones(2, 3))

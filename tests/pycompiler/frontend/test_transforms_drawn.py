@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from compiling import LONG, context
+from compiling import context
 from torch.func import (
     functional_call,
     grad,
@@ -104,15 +104,15 @@ NOT_TRACED = ("hessian", "hessians")
 
 
 def drawn(seed: int) -> dict[str, Function]:
-    """Each transform of drawn functions; in `make test` some transforms."""
+    """Return each transform of drawn functions."""
     draw = random.Random(seed)
     made = {kind: (draw.choice(NUMBERS), draw.choice(LISTS)) for kind in KINDS}
-    kinds = KINDS if LONG else draw.sample(KINDS, 6)
-    return {kind: transformed(*made[kind])[kind] for kind in kinds}
+    return {kind: transformed(*made[kind])[kind] for kind in KINDS}
 
 
-@pytest.mark.parametrize("seed", range(20 if LONG else 1))
-@pytest.mark.parametrize("door", ["context", pytest.param("torch.compile", marks=pytest.mark.long)])
+@pytest.mark.long  # `test_transforms.py` has each of them alone, and two of them nested
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("door", ["context", "torch.compile"])
 def test_drawn_transforms(seed: int, door: str, tmp_path: Path) -> None:
     functions = drawn(seed)
 

@@ -152,7 +152,7 @@ def check(case: Case, sizes: Mapping[str, int], seed: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operator} {case.name}".strip())
-@settings(max_examples=tried(3), deadline=None, database=None)
+@settings(max_examples=tried(2, 30), deadline=None, database=None)
 @given(sizes=st.tuples(*[st.integers(2, 5)] * 3), seed=st.integers(0, 1000))
 def test_rule(case: Case, sizes: tuple[int, ...], seed: int) -> None:
     check(case, dict(zip("abc", sizes, strict=True)), seed)

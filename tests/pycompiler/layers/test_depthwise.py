@@ -73,8 +73,14 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "biased"),
+    [
+        pytest.param(case, biased, marks=() if number % 2 == biased else pytest.mark.long)
+        for number, case in enumerate(CASES)
+        for biased in (False, True)
+    ],
+)
 def test_forms(case: str, biased: bool) -> None:
     shape, weights, facts = CASES[case]
     made = np.random.default_rng(1)

@@ -36,7 +36,7 @@ def test_sums_are_long_if_the_l1bs_cannot_share_them(terms: int, long: bool) -> 
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(BOUND)))
-@settings(max_examples=tried(3), deadline=None, phases=NO_SHRINKING)
+@settings(max_examples=tried(1, 30), deadline=None, phases=NO_SHRINKING)
 def test_a_classifier_of_many_channels_and_pixels(seed: int, mode: str) -> None:
     """Flatten makes one axis of channels and pixels, which time slices cannot cut."""
     rng = random.Random(seed)

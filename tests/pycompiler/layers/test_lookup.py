@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -93,7 +94,7 @@ def check_one(table: Array, index: Array, machine: str, axis: int = 0, **facts: 
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 12), ("mncore2", 4)])
 def test_drawn_shapes(machine: str, examples: int) -> None:
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples, 20 * examples))
+    @settings(max_examples=tried(examples // 2, 20 * examples))
     def case(seed: int) -> None:
         rng, made = random.Random(seed), np.random.default_rng(seed)
         rows, width = rng.choice(MANY[machine]), rng.choice([1, 3, 24, 31, 61, 128, 257])
@@ -104,9 +105,19 @@ def test_drawn_shapes(machine: str, examples: int) -> None:
     case()
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
-@pytest.mark.parametrize("planner", ["lpz", "first_arrival"])
-@pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
+@pytest.mark.parametrize(
+    ("scheduler", "planner", "mode"),
+    sampled(
+        list(
+            itertools.product(
+                ("always_from_dram", "reuse_consecutive", "spill_opt"),
+                ("lpz", "first_arrival"),
+                ("float", "mixed"),
+            )
+        ),
+        every=3,
+    ),
+)
 def test_options(scheduler: str, planner: str, mode: str) -> None:
     rng = np.random.default_rng(5)
     table, index = some_table(rng, 521, 37, "float32"), some_index(rng, 521, (3, 7), "int64")
@@ -314,7 +325,7 @@ def test_any_hint(machine: str, examples: int) -> None:
     target, layer = load_target(machine), Lookup()
 
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=tried(examples, 20 * examples))
+    @settings(max_examples=tried(examples // 2, 20 * examples))
     def case(seed: int) -> None:
         rng, made = random.Random(seed), np.random.default_rng(seed)
         name, kind = rng.choice(["float32", "int64"]), rng.choice(["int32", "int64"])

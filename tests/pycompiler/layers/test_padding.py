@@ -45,7 +45,7 @@ def reference(found: list[list[Part]], axis: int, size: int) -> dict[int, set[tu
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
-@settings(max_examples=tried(120))
+@settings(max_examples=tried(40, 1200))
 def test_padding_is_that_of_the_reference(seed: int, machine: str) -> None:
     rng, target = random.Random(seed), load_target(machine)
     dtype = rng.choice((MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG))

@@ -103,7 +103,7 @@ def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
-@settings(max_examples=tried(12))
+@settings(max_examples=tried(6, 120))
 def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
     rng = random.Random(seed)
     model, inputs = drawn(rng, rng.choice(list(KINDS)))

@@ -81,7 +81,7 @@ FORMS: dict[str, tuple[dict[str, Any], list[float] | list[int], list[float] | No
 MANY, NAMES = 24, list(FORMS)
 
 
-@pytest.mark.parametrize("name", [*sampled(NAMES[:MANY], every=3), *NAMES[MANY:]])
+@pytest.mark.parametrize("name", [*sampled(NAMES[:MANY], every=6), *sampled(NAMES[MANY:])])
 def test_form(name: str) -> None:
     facts, given, region = FORMS[name]
     roi = NONE if region is None else np.array(region, dtype=np.float32)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import compiled, run
+from compiling import compiled, run, sampled
 from gradient_models import Case, gradient_model, wanted_gradient
 from nest_counts import check_counts
 
@@ -53,10 +53,17 @@ def _everywhere_only(
             yield one
 
 
+#: A case that other tests here have.
+LONGER = ("two batches, 3 not among MABs",)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "everywhere"),
     [
-        *((name, "mixed", False) for name in CASES),
+        *(
+            pytest.param(name, "mixed", False, marks=pytest.mark.long if name in LONGER else ())
+            for name in CASES
+        ),
         ("columns on L1Bs", "float", True),
         ("two batches, 3 not among MABs", "mixed", True),
     ],
@@ -78,7 +85,7 @@ def test_sums(name: str, kind: str, everywhere: bool, monkeypatch: pytest.Monkey
     assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
 
 
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.6, 0.9])
+@pytest.mark.parametrize("share", sampled([0.1, 0.4, 0.6, 0.9]))
 def test_other_digits_on_l2bs(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ways differ in the digits that L2Bs get, and each gives the same sums."""
     seen: list[tuple[int, Layout]] = []
@@ -108,7 +115,7 @@ def test_other_digits_on_l2bs(share: float, monkeypatch: pytest.MonkeyPatch) -> 
     assert (run(result, data, MACHINE)["y"] == wanted_gradient(data["x"], data["g"], case)).all()
 
 
-@pytest.mark.parametrize("number", [0, 7, 20, -1])
+@pytest.mark.parametrize("number", sampled([0, 7, 20, -1]))
 @pytest.mark.parametrize("name", ["two batches, 3 not among MABs", "columns on L1Bs"])
 def test_parts_from_all_drams(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """L2Bs that gather their pieces from all DRAMs have the same sums, also on 6 of 8 L2Bs."""
@@ -173,6 +180,7 @@ def test_small_machine() -> None:
     assert JOIN not in {node.op for node in result.graph.nodes}
 
 
+@pytest.mark.long
 def test_the_planner_takes_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares are tried behind the search for layouts, and taken where they cost fewer steps."""
     model, _ = gradient_model(CASES["two batches, 3 not among MABs"])

@@ -147,6 +147,7 @@ def test_order_of_updates(step: Path) -> None:
     assert max(last) < max(first)
 
 
+@pytest.mark.long
 def test_updates_give_the_same_bits(tmp_path: Path) -> None:
     found = []
     for when in (LAST, IMMEDIATE):

@@ -92,7 +92,7 @@ PAIRS = [
 SLOW = [
     *(("emu2:mini", name, "momentum") for name in ("attention", "lstm", "convolutions")),
     *(("emu2:mini", "dense", name) for name in ("dampening", "adam", "adamw")),
-    ("pfvm:cpu", "lstm", "nesterov"),
+    *(("pfvm:cpu", name, "nesterov") for name in ("lstm", "gru", "convolutions")),
 ]
 
 

@@ -29,7 +29,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
 
 
-@pytest.mark.parametrize("device", sampled(["emu2", "pfvm:cpu"]))
+@pytest.mark.parametrize("device", sampled(["emu2:mini", "pfvm:cpu"]))
 def test_the_child_goes_on(tmp_path: Path, device: str, forks: Forks) -> None:
     done = forks.text(SCRIPT, device, tmp_path)
     assert done.returncode == 0, done.stderr

@@ -45,7 +45,7 @@ ROWS: dict[int, tuple[list[str], str]] = {
 }
 TRAINED = f"{TIMM} --batch_size 2 --mode train --steps 3"
 #: Those that take few seconds on the host. The others run in `make test-long`, on the device too.
-QUICK = (10, 11, 15, 17)
+QUICK = (10, 15)
 
 
 def said(command: str, device: str, folder: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from compiling import sampled
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
@@ -30,7 +31,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", sampled([*MODULES], first=1))
 def test_steps(name: str, tmp_path: Path) -> None:
     make, shape = MODULES[name]
     torch.manual_seed(0)

@@ -155,7 +155,7 @@ def _gradients(net: Net) -> Tensors:
 
 @pytest.mark.parametrize(
     ("case", "device", "parameters"),
-    sampled(list(product(STEPS, ["pfvm:cpu", "emu2:mini"], [True, False])), every=17, first=2),
+    sampled(list(product(STEPS, ["pfvm:cpu", "emu2:mini"], [True, False])), every=23, first=2),
 )
 def test_as_in_torch(tmp_path: Path, case: str, device: str, parameters: bool) -> None:
     shared, net, step = context(device), Net(), STEPS[case]

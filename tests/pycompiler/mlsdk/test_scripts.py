@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from compiling import SCRIPTS, without_progress
+from compiling import LONG, SCRIPTS, without_progress
 from forked import SECONDS, Forks
 
 from pycompiler.mlsdk.__main__ import main
@@ -146,8 +146,8 @@ def test_outcomes(tmp_path: Path, start: Start, case: str) -> None:
     source, code, stdout, stderr = SCRIPT_CASES[case]
     script = tmp_path / "script.py"
     script.write_text(source.replace("OUT", repr(str(tmp_path / "out"))))
-    # One case runs in a new interpreter, to show that a fork ends in the same way.
-    done = (start_anew if case == "exit code" else start)(script, "a", "-b")
+    # In `make test-long` one case runs in a new interpreter, to show that a fork ends the same way.
+    done = (start_anew if LONG and case == "exit code" else start)(script, "a", "-b")
     assert done.returncode == code, done.stderr
     assert done.stdout == stdout
     assert stderr.replace("SCRIPT", str(script)) in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,9 @@ OPTIMIZERS: Mapping[str, tuple[Callable[[Any], MNCoreOptimizer], Callable[[Any],
 }
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("case", sampled([*OPTIMIZERS], every=3, first=1))
+@pytest.mark.parametrize(
+    ("case", "device"), sampled(list(product(OPTIMIZERS, DEVICES)), every=7, first=2)
+)
 def test_steps_match_torch(tmp_path: Path, device: str, case: str) -> None:
     make, make_torch = OPTIMIZERS[case]
     model, wanted = mlp(), mlp()
@@ -136,7 +138,9 @@ def test_the_script(tmp_path: Path, device: str, forks: Forks) -> None:
         assert bias == pytest.approx(wanted_bias, abs=1e-6)
 
 
-@pytest.mark.parametrize("make", sampled([MNCoreAdam, MNCoreSGD]), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "make", sampled([MNCoreAdam, MNCoreSGD], first=1), ids=lambda kind: kind.__name__
+)
 def test_tracing_changes_nothing(tmp_path: Path, make: Any) -> None:
     model = nn.Sequential(nn.Linear(9, 5), nn.BatchNorm1d(5))
     model[0].weight.grad = kept = torch.ones(5, 9)
@@ -158,7 +162,7 @@ def test_tracing_changes_nothing(tmp_path: Path, make: Any) -> None:
         assert torch.equal(value, before[name]), name
 
 
-@pytest.mark.parametrize("device", sampled(DEVICES))
+@pytest.mark.parametrize("device", sampled(DEVICES, first=1))
 def test_another_function_sees_what_was_learned(tmp_path: Path, device: str) -> None:
     model = mlp()
     optimizer = MNCoreSGD(model.parameters(), 0.1, 0.9)
@@ -189,14 +193,17 @@ def test_schedulers_give_the_same_bits(tmp_path: Path) -> None:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize("make", sampled([MNCoreAdam, MNCoreSGD]), ids=lambda kind: kind.__name__)
-def test_an_interrupted_run_continues(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize("device", sampled(DEVICES, first=1))
+@pytest.mark.parametrize(
+    "make", sampled([MNCoreAdam, MNCoreSGD], first=1), ids=lambda kind: kind.__name__
+)
+def test_an_interrupted_run_continues(tmp_path: Path, make: Any, device: str) -> None:
     settings = {"momentum": 0.9} if make is MNCoreSGD else {}
 
     def run(first: int, last: int, saved: dict[str, Any] | None) -> dict[str, Any]:
         model = mlp(saved is not None)
         optimizer = make(model.parameters(), lr=0.05, **settings)
-        shared, compiled = started("emu2:mini", tmp_path / "step", model, optimizer)
+        shared, compiled = started(device, tmp_path / "step", model, optimizer)
         if saved is not None:  # behind compile, so that the device must learn of it
             model.load_state_dict(saved["model"])
             optimizer.load_state_dict(saved["optimizer"])

@@ -22,7 +22,7 @@ QUICK = [entry for entry in CATALOGUE.values() if entry.quick]
 #: Quick models of which `make test` has another with the same operators.
 ALIKE = (
     *("transformers:BertModel", "transformers:DistilBertModel", "own:residual_mlp"),
-    "own:lenet5",
+    *("own:lenet5", "own:keypoints", "transformers:LlamaModel"),
     *("timm:vit_tiny_patch16_224", "transformers:T5EncoderModel"),
 )
 

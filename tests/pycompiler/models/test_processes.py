@@ -181,6 +181,7 @@ def test_a_library_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
     assert row.code == "P0008"
 
 
+@pytest.mark.long
 def test_a_model_in_a_process_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

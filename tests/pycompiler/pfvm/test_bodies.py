@@ -170,7 +170,7 @@ def made_apart(model: onnx.ModelProto) -> bool:
     return True
 
 
-@settings(max_examples=tried(60))
+@settings(max_examples=tried(30, 600))
 @given(st.integers(0, 2**32), st.sampled_from(["Scan", "Loop", "If"]), st.booleans(), st.booleans())
 def test_optimised_bodies_compute_the_same(seed: int, op: str, direct: bool, flag: bool) -> None:
     """The oracle is onnxruntime on the model before any pass."""
@@ -181,7 +181,7 @@ def test_optimised_bodies_compute_the_same(seed: int, op: str, direct: bool, fla
     check(HostSession(optimised.SerializeToString(), "optimised").run(given), wanted, exact=True)
 
 
-@settings(max_examples=tried(12))
+@settings(max_examples=tried(6, 120))
 @given(st.integers(0, 2**32), st.sampled_from(["Scan", "Loop", "If"]), st.booleans())
 def test_bodies_on_the_device(seed: int, op: str, flag: bool) -> None:
     model, given = drawn_model(seed, op, direct=True), inputs_of(seed, flag=flag)

@@ -95,6 +95,7 @@ def test_wide_values_are_cut_for_speed() -> None:
     assert np.abs(found - wanted).max() <= 5e-3 * np.abs(wanted).max()
 
 
+@pytest.mark.long
 def test_cuts_of_matrices_are_tried_only_where_they_may_gain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

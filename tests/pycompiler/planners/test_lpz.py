@@ -56,7 +56,7 @@ def random_problem(rng: random.Random) -> tuple[list[Table], dict[tuple[int, int
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(150))
+@settings(max_examples=tried(60, 1500))
 def test_the_search_finds_the_cheapest(seed: int) -> None:
     single, pairs = random_problem(random.Random(seed))
     ways = product(*(range(len(costs_here)) for costs_here in single))
@@ -164,7 +164,7 @@ def test_a_limit_ends_the_search_for_passes(target: Target) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=tried(25))
+@settings(max_examples=tried(10, 250))
 def test_never_dearer_and_the_same_results(seed: int) -> None:
     model, inputs = random_model(random.Random(seed))
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)
@@ -281,6 +281,7 @@ def test_no_trial_begins_when_the_work_is_spent(monkeypatch: pytest.MonkeyPatch)
     assert steps[0] <= steps[1]
 
 
+@pytest.mark.long
 def test_regions_move_together_into_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bottleneck, whose regions have many neighbours, costs less than by moves of single ones."""
     steps = []

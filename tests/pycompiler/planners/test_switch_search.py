@@ -53,7 +53,7 @@ def outcome(plan: object, *arguments: object) -> Any:
 
 
 @given(SEEDS, MACHINES, st.booleans())
-@settings(max_examples=tried(40, 800))
+@settings(max_examples=tried(20, 800))
 def test_the_plan_is_that_of_the_reference(seed: int, machine: str, limited: bool) -> None:
     target, rng = load_target(machine), random.Random(seed)
     change = some_change(rng, target)
@@ -121,7 +121,7 @@ def rows_of(found: Moves) -> list[list[int]]:
 
 
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(40, 800))
+@settings(max_examples=tried(20, 800))
 def test_what_no_pass_can_do(seed: int, machine: str) -> None:
     """Most random pairs of layouts differ on several levels."""
     target, rng = load_target(machine), random.Random(seed)
@@ -132,7 +132,7 @@ def test_what_no_pass_can_do(seed: int, machine: str) -> None:
 
 
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(40, 800))
+@settings(max_examples=tried(20, 800))
 def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: str) -> None:
     target, rng = load_target(machine), random.Random(seed)
     for change, level in passes(rng, target):

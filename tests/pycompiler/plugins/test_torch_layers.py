@@ -40,7 +40,7 @@ def outputs(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
         pytest.param(nn.AvgPool2d(3, 2, 1, False, False), (1, 2, 5, 6), whole, marks=LONG),
         (nn.AvgPool2d(2, divisor_override=3), (1, 2, 4, 4), whole),
         (nn.GroupNorm(2, 4), (2, 4, 3), whole),
-        (nn.LSTM(4, 3), (1, 2, 4), outputs),
+        pytest.param(nn.LSTM(4, 3), (1, 2, 4), outputs, marks=LONG),
         pytest.param(nn.LSTM(4, 3, 2, bidirectional=True), (3, 2, 4), outputs, marks=LONG),
         pytest.param(nn.GRU(4, 3, batch_first=True), (2, 3, 4), outputs, marks=LONG),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from compiling import context
+from compiling import context, in_turns
 from dynamo import compiled
 from torch.nn import functional
 
@@ -70,23 +71,29 @@ def _drawn(seed: int, dtype: torch.dtype) -> _X:
     return x.to(dtype)
 
 
-def _all(d: Mapping[str, _X]) -> dict[str, _X]:
+def _all(functions: Mapping[str, Callable[[_X], Any]], d: Mapping[str, _X]) -> dict[str, _X]:
     found = {}
-    for name, function in FUNCTIONS.items():
+    for name, function in functions.items():
         result = function(d["x"])
         several = (result,) if isinstance(result, torch.Tensor) else tuple(result)
         found |= {f"{name} {place}": one for place, one in enumerate(several)}
     return found
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+DTYPES = [torch.float32, torch.float64, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_nans_are_where_torch_puts_them(dtype: torch.dtype, tmp_path: Path) -> None:
-    made = context("pfvm:cpu").compile(_all, {"x": _drawn(0, dtype)}, tmp_path, quiet=True)
+    """In `make test` the types take turns; the sorts of onnxruntime differ with the type."""
+    functions = in_turns(FUNCTIONS, DTYPES.index(dtype), len(DTYPES), always=["topk"])
+    run = partial(_all, functions)
+    made = context("pfvm:cpu").compile(run, {"x": _drawn(0, dtype)}, tmp_path, quiet=True)
     for seed in range(20):
         print(f"seed {seed}")
         given = {"x": _drawn(seed, dtype)}
         found = made(given)
-        for key, wanted in _all(given).items():
+        for key, wanted in run(given).items():
             close = {"rtol": 2e-3, "atol": 1e-3} if dtype == torch.float16 else {}
             torch.testing.assert_close(
                 found[key].cpu(),
@@ -140,13 +147,14 @@ def _with_nans(dtype: torch.dtype) -> _X:
     return x
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_gradients_at_nans_are_torchs(dtype: torch.dtype, tmp_path: Path) -> None:
     """A NaN passes a ReLU, and the last one of a window wins it."""
+    functions = in_turns(GRADIENTS, 2 + DTYPES.index(dtype), 4)
 
     def run(d: Mapping[str, _X]) -> dict[str, _X]:
         x = d["x"].detach().requires_grad_()
-        made = {name: function(x) for name, function in GRADIENTS.items()}
+        made = {name: function(x) for name, function in functions.items()}
         ones = {n: torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape) for n, y in made.items()}
         return {n: torch.autograd.grad((y * ones[n]).sum(), x)[0] for n, y in made.items()}
 
@@ -158,7 +166,8 @@ def test_gradients_at_nans_are_torchs(dtype: torch.dtype, tmp_path: Path) -> Non
 
 def test_gradients_at_nans_through_torch_compile() -> None:
     """AOT autograd keeps no forms for the host, so its graphs ask for NaNs themselves."""
-    functions = list(GRADIENTS.values())
+    chosen = in_turns(GRADIENTS, 0, 4)
+    functions = list(chosen.values())
 
     def run(*given: _X) -> list[_X]:
         return [function(x) for function, x in zip(functions, given, strict=True)]
@@ -169,7 +178,7 @@ def test_gradients_at_nans_through_torch_compile() -> None:
         return torch.autograd.grad(losses, given)
 
     pairs = zip(gradients(compiled(run, device="pfvm:cpu")), gradients(run), strict=True)
-    for name, (found, wanted) in zip(GRADIENTS, pairs, strict=True):
+    for name, (found, wanted) in zip(chosen, pairs, strict=True):
         torch.testing.assert_close(found, wanted, equal_nan=True, msg=name)
 
 

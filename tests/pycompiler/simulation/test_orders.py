@@ -52,7 +52,7 @@ PRODUCT_OF_LONG_TAILS = node_model("MatMul", {"x": (1200, 72), "w": (72, 24)}, (
         (PRODUCT, resident.COLUMNS),
         (PRODUCT_OF_ROWS, resident.ONE_BANK),
         (PRODUCT_OF_TAILS, resident.COLUMNS),
-        (PRODUCT_OF_LONG_TAILS, resident.ONE_BANK),
+        pytest.param(PRODUCT_OF_LONG_TAILS, resident.ONE_BANK, marks=pytest.mark.long),
     ],
 )
 def test_every_order_gives_the_same_bits(

@@ -44,6 +44,7 @@ class Tokens(nn.Module):
         return self.layer(self.words(tokens)) @ self.words.weight.T
 
 
+@pytest.mark.long
 def test_attention_without_gradients() -> None:
     model, tokens = Tokens().eval(), torch.randint(0, 11, (2, 7))
     parts: list[Parts] = []
@@ -210,6 +211,7 @@ def test_torch_finds_the_back_end() -> None:
     assert "emu2" in torch.compiler.list_backends()  # of the package that is installed
 
 
+@pytest.mark.long
 def test_the_example_trains(forks: Forks) -> None:
     example = ROOT / "examples" / "torch_compile.py"
     done = forks.text(f"import runpy; runpy.run_path({str(example)!r}, run_name='__main__')")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from itertools import product
 
 import pytest
 import torch
+from compiling import sampled
 from dynamo import CLOSE, compiled
 from torch import nn
 
@@ -45,8 +47,18 @@ def test_sizes_that_depend_on_data_stay_in_torch() -> None:
     assert "its sizes depend on data" in {why for _, why in parts.in_torch}
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.uint8])
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    sampled(
+        list(
+            product(
+                ("nearest", "nearest-exact", "bilinear", "bicubic"),
+                (torch.float32, torch.float64, torch.uint8),
+            )
+        ),
+        first=1,
+    ),
+)
 def test_resizes_are_those_of_the_kernels(mode: str, kind: torch.dtype) -> None:
     """torch's own forms of resizes in Python differ where the size stays, and for bytes."""
     x = (torch.rand(1, 2, 5, 7, generator=torch.Generator().manual_seed(3)) * 255).to(kind)
@@ -125,6 +137,7 @@ def test_faults_of_the_compiler_are_not_hidden(monkeypatch: pytest.MonkeyPatch) 
     assert not parts[0].pieces
 
 
+@pytest.mark.long
 def test_large_systems_stay_in_torch() -> None:
     """A solve of more rows than are written out is torch's; what is around it is compiled."""
 
