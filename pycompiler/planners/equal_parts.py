@@ -48,10 +48,8 @@ class _Chain:
 
     def kept(self) -> tuple[int, int]:
         """Return the layer that stands for those behind it, and the next one that stays."""
-        ends = []
-        for one in self.group:
-            last = one.nodes.start + len(one.nodes) // one.size * one.size - 1
-            ends.append(sorted(map(one.layer, (one.nodes.start, last))))
+        last = [one.first + one.step * (len(one.nodes) // one.size - 1) for one in self.group]
+        ends = [sorted((one.first, end)) for one, end in zip(self.group, last, strict=True)]
         return max(low for low, _ in ends), min(high for _, high in ends)
 
     def drops(self, node: int) -> bool:
@@ -83,36 +81,46 @@ def shortened(
         if name
     }
     owners = _owners(graph, wanted, makers)
-    dropped = {number for number, chain in owners.items() if chain.drops(number)}
-    before = -1
-    while before != len(dropped):
-        before, moved = len(dropped), dict[tuple[int, str], str]()
-        kept = [number for number in range(len(graph.nodes)) if number not in dropped]
-        for number in kept:
-            for name in graph.nodes[number].inputs:
-                made, place = makers.get(name, (-1, 0))
-                if made in dropped:
-                    like = _in_its_place(made, number, owners)
-                    if like is None:
-                        dropped -= {n for one in owners[made].group for n in one.nodes}
-                    else:
-                        moved[number, name] = graph.nodes[like].outputs[place]
+    dropped, moved = _left_out(graph, makers, owners)
     stands: dict[str, str] = {}
     for number in dropped:
         chain = owners[number]
         node, first = graph.nodes[number], graph.nodes[chain.like(number, chain.kept()[0])]
-        stands |= zip(node.outputs, first.outputs, strict=True)
-        for name, other in zip(node.inputs, first.inputs, strict=True):
-            if name not in makers:
-                stands.setdefault(name, other)
+        own = zip((*node.outputs, *node.inputs), (*first.outputs, *first.inputs), strict=True)
+        stands |= {n: other for n, other in own if n in node.outputs or n not in makers}
     nodes = []
-    for number in kept:
-        inputs = tuple(moved.get((number, name), name) for name in graph.nodes[number].inputs)
-        nodes.append(replace(graph.nodes[number], inputs=inputs))
-        for name in inputs:
-            if name not in makers:
+    for number, node in enumerate(graph.nodes):
+        if number not in dropped:
+            inputs = tuple(moved.get((number, name), name) for name in node.inputs)
+            nodes.append(replace(node, inputs=inputs))
+            for name in (*inputs, *node.outputs):
                 stands.pop(name, None)
     return (replace(graph, nodes=tuple(nodes)), stands) if len(dropped) >= LEAST else None
+
+
+def _left_out(
+    graph: MNGraph, makers: _Makers, owners: Mapping[int, _Chain]
+) -> tuple[set[int], dict[tuple[int, str], str]]:
+    """Return the nodes that others stand for, and what those that stay read in place of theirs.
+
+    The latter by the node that reads, and what it read. Chains stay whole if more than the next
+    layer reads what they make.
+    """
+    dropped = {number for number, chain in owners.items() if chain.drops(number)}
+    while True:
+        moved, whole = dict[tuple[int, str], str](), set[int]()
+        for number, node in enumerate(graph.nodes):
+            for name in node.inputs if number not in dropped else ():
+                made, place = makers.get(name, (-1, 0))
+                if made in dropped:
+                    like = _in_its_place(made, number, owners)
+                    if like is None:
+                        whole |= {at for one in owners[made].group for at in one.nodes}
+                    else:
+                        moved[number, name] = graph.nodes[like].outputs[place]
+        if not whole:
+            return dropped, moved
+        dropped -= whole
 
 
 def _in_its_place(made: int, reader: int, owners: Mapping[int, _Chain]) -> int | None:
