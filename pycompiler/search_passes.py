@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import ne
 
 from .emit.segments import Segment, emit_segments
 from .errors import PycompilerError
@@ -93,7 +92,7 @@ class Searches:
         """
         found, segments = self._scheduled(graph, addressed)
         plain = with_own_orders(found)
-        changed = sum(map(ne, found.nodes, plain.nodes))
+        changed = sum(one != own for one, own in zip(found.nodes, plain.nodes, strict=True))
         if not changed:
             return found, segments
         others = emit_segments(plain, self._target, self._options.emit)
