@@ -15,7 +15,7 @@ from emu2._core import Ready
 from ..code.lines import Move
 from ..machine import Target
 from .addressed_lines import literals
-from .clock import Clock
+from .clock import STALLS, Clock
 from .hazards import Tracker
 from .line_table import Run
 from .ready import joined_line
@@ -59,7 +59,8 @@ class Code:
 
     ``cycles`` are those of the cycle model. ``runs`` tell which nodes each line belongs to;
     ``transfers`` are the MVs in order of issue. Both name nodes by their number in ``nodes``.
-    ``last`` are the lines of the last steps, newest first; at its end no MV runs.
+    ``last`` are the lines of the last steps, newest first; at its end no MV runs. ``stalls`` are
+    the cycles of stalls at waits, by reason.
     """
 
     lines: tuple[str, ...]
@@ -69,6 +70,7 @@ class Code:
     runs: tuple[Run, ...] = ()
     transfers: tuple[Transfer, ...] = ()
     last: Sequence[Ready | None] = field(default=(), compare=False)
+    stalls: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def text(self) -> str:
@@ -268,6 +270,7 @@ class Listing:
             tuple(self._runs),
             tuple(self._transfers),
             writer.tracker.last,
+            writer.clock.stalls,
         )
 
 
@@ -292,4 +295,5 @@ def joined(codes: Sequence[Code]) -> Code:
         cycles += code.cycles
     last = codes[-1].last if codes else ()
     parts = tuple(lines), tuple(relocations), tuple(nodes), cycles, tuple(runs), tuple(transfers)
-    return Code(*parts, last)
+    stalls = {kind: sum(code.stalls.get(kind, 0) for code in codes) for kind in STALLS}
+    return Code(*parts, last, stalls)

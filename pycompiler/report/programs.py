@@ -27,14 +27,14 @@ def record_programs(
 ) -> None:
     """Fill what the report says of programs.
 
-    That is ``steps``, ``cycles``, ``clock_mhz``, ``cycle_shares``, ``dram_words``, ``words``,
-    ``nodes`` and ``schedule``.
+    That is ``steps``, ``cycles``, ``clock_mhz``, ``cycle_shares``, ``waits``, ``dram_words``,
+    ``words``, ``nodes`` and ``schedule``.
     ``programs`` has the assembler's report of each segment, with its ``stalls`` by line; None for
     segments on the host.
     """
     data = report.data
     for number, (segment, facts) in enumerate(zip(segments, programs, strict=True)):
-        if facts is None:
+        if facts is None or segment.code is None:
             continue
         data["clock_mhz"] = target.spec.clock_mhz
         data["steps"] += facts["steps"]
@@ -46,6 +46,9 @@ def record_programs(
             for key in words:
                 words[key] += moved[key]
         data["nodes"] += _node_rows(segment, graph, number, facts["stalls"], target.cycles)
+        idle = target.cycles * sum(node.wait_steps for node in segment.code.nodes)
+        for kind, cycles in {**segment.code.stalls, "dependence": idle}.items():
+            data["waits"][kind] = data["waits"].get(kind, 0) + cycles
     data["cycle_shares"] = cycle_shares(data["nodes"])
     data["schedule"] = schedule_facts(scheduler, graph, data["nodes"], data["steps"])
 

@@ -14,8 +14,9 @@ from ..version import __version__
 
 #: The parts of a report that belong to the program; the rest belongs to the compile.
 OF_A_PROGRAM = (
-    *("steps", "cycles", "clock_mhz", "estimated_cycles", "bound", "cycle_shares", "dram_words"),
-    *("words", "host_fallback", "layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
+    *("steps", "cycles", "clock_mhz", "estimated_cycles", "bound", "cycle_shares", "waits"),
+    *("words", "dram_words", "host_fallback", "layout_spec_unused", "operators", "nodes"),
+    *("schedule", "tuning"),
 )
 
 
@@ -26,7 +27,9 @@ class Report:
     ``words`` those read and written by transfers, by memory above the PEs. ``clock_mhz`` is the
     clock of the machine; None without a program.
     ``host_runtimes`` names the library that runs each segment of the host.
-    ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
+    ``waits`` are the wait cycles by reason: `queue`, `transfer`, `latency`, `dependence`.
+    ``bound``, ``cycle_shares`` and ``waits`` are empty until a program is finished, and after a
+    failure.
     """
 
     def __init__(self, device: str, options: Mapping[str, Any]):
@@ -42,6 +45,7 @@ class Report:
             "estimated_cycles": 0,
             "bound": {},
             "cycle_shares": {},
+            "waits": {},
             "dram_words": {"read": 0, "written": 0},
             "words": {},
             "host_fallback": [],
@@ -120,7 +124,7 @@ class Report:
     def failed(self, problem: BaseException) -> None:
         """Record why the compilation ended; an interrupt is no failure."""
         status = "interrupted" if isinstance(problem, KeyboardInterrupt) else "failed"
-        self.data |= {"status": status, "bound": {}, "cycle_shares": {}}
+        self.data |= {"status": status, "bound": {}, "cycle_shares": {}, "waits": {}}
         message = ", ".join((str(problem), *getattr(problem, "__notes__", ()))).strip(", ")
         row: dict[str, Any] = {"message": message, "type": type(problem).__name__}
         if isinstance(problem, PycompilerError):

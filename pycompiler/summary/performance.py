@@ -66,6 +66,11 @@ class Performance:
         return cycles_by_kind(self.nodes) if self.facts["cycle_shares"] else {}
 
     @property
+    def waits(self) -> dict[str, int]:
+        """The cycles of waits by reason: `queue`, `transfer`, `latency`, `dependence`."""
+        return dict(self.facts.get("waits", {}))
+
+    @property
     def nodes(self) -> list[dict[str, Any]]:
         """A row for each node, in the order in which they run: that of ``report.json``."""
         return list(self.facts["nodes"])
@@ -191,6 +196,10 @@ def in_turn(
     bounds = [part.facts["bound"] for part in parts if part.facts["bound"]]
     if parts and len(bounds) == len(parts):
         facts["bound"] = _sum_of(bounds, facts["cycles"])
+    waits: Counter[str] = Counter()
+    for part in parts:
+        waits.update(part.waits)
+    facts["waits"] = dict(waits)
     if all(part.facts["cycle_shares"] for part in parts):
         facts["cycle_shares"] = cycle_shares(facts["nodes"])
     return Performance(name, facts, None, unknown, parts)

@@ -100,7 +100,11 @@ def _bound_in_words(facts: Mapping[str, Any]) -> list[str]:
     kinds = sorted(cycles_by_kind(facts["nodes"]).items(), key=lambda kind: -kind[1])
     most = " and ".join(f"{kind} ({own})" for kind, own in kinds[:2])
     above = facts["cycles"] - facts["bound"]["cycles"]
-    return [*_BOUND, f"{above} cycles stand above it; {most} take the most cycles of the program"]
+    lines = [*_BOUND, f"{above} cycles stand above it; {most} take the most cycles of the program"]
+    if facts.get("waits"):
+        waits = ", ".join(f"{kind} {own}" for kind, own in facts["waits"].items())
+        lines.append(f"cycles of waits: {waits}")
+    return lines
 
 
 def cost_lines(facts: Mapping[str, Any]) -> list[str]:

@@ -94,6 +94,8 @@ def test_nodes_add_up(name: str, model: onnx.ModelProto, options: dict[str, Any]
     assert tuple(shares) == KINDS
     assert sum(shares.values()) == pytest.approx(1, abs=HALF_OF_KINDS)
     waits = sum(row["wait_cycles"] for row in rows)
+    assert sum(report["waits"].values()) == waits
+    assert sum(report["waits"].values()) - report["waits"]["dependence"] == stalls
     assert shares["waits"] == pytest.approx(waits / report["cycles"], abs=1e-4)
     assert (shares["products"] > 0) == ("network" in name)
     assert shares["transfers"] > 0
@@ -117,6 +119,8 @@ def test_cycles_of_a_sum() -> None:
     }
     total = 3 * 4 + 260 + 3 * 4 + 7 * 4 + 260
     assert report["cycles"] == total
+    # Each MV takes 4 cycles for its words and 256 on the way; the `nop` of the upload is a step.
+    assert report["waits"] == {"queue": 0, "transfer": 8, "latency": 512, "dependence": 4}
     shares = (0, 0, (3 * 4 + 6 * 4) / total, 3 * 4 / total, (260 + 264) / total)
     assert tuple(report["cycle_shares"].values()) == pytest.approx(shares, abs=5e-5)
 
@@ -251,7 +255,7 @@ def test_a_failed_compile_has_neither(tmp_path: Path) -> None:
             options={"strict": True},
         )
     report = report_of(tmp_path / "out.failed")
-    assert (report["bound"], report["cycle_shares"]) == ({}, {})
+    assert (report["bound"], report["cycle_shares"], report["waits"]) == ({}, {}, {})
     assert cost_lines(report) == []
     late = Report("mini", {})
     late.data |= {"bound": {"mau": 1}, "cycle_shares": {"waits": 1.0}}
@@ -280,7 +284,8 @@ def test_the_table_of_a_compile() -> None:
     assert list(whole.columns[at].cells) == list(map(str, cycles))
     assert list(top.columns[at].cells) == list(map(str, sorted(cycles)[:-4:-1]))
     assert top.caption == f"{len(cycles) - 3} more rows (--top)"
-    counts, leaves_out, above = closing_lines(report)[-3:]
+    counts, leaves_out, above, waits = closing_lines(report)[-4:]
+    assert waits.startswith("cycles of waits: queue ")
     assert counts.startswith("the bound counts multiply-adds")
     assert "the latency of the first load" in leaves_out
     kinds = report["cycle_shares"]
