@@ -42,8 +42,10 @@ class MNCoreOptimizer(torch.optim.Optimizer):
         """Add parameters with settings of their own, and zeros as their state."""
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        shared = {name: torch.zeros(()) for name in self.shared_state}
-        group[_SHARED] = {_RATE: torch.tensor(float(group["lr"])), **shared}
+        wide = any(parameter.dtype == torch.float64 for parameter in group["params"])
+        kind = torch.float64 if wide else torch.float32
+        shared = {name: torch.zeros((), dtype=kind) for name in self.shared_state}
+        group[_SHARED] = {_RATE: torch.tensor(float(group["lr"]), dtype=kind), **shared}
         for parameter in group["params"]:
             names = self.kept_state(group)
             self.state[parameter] = {name: torch.zeros_like(parameter) for name in names}
@@ -102,9 +104,7 @@ class MNCoreOptimizer(torch.optim.Optimizer):
     def push_rates(self) -> None:
         """Bring the learning rates of the groups to the device."""
         for group in self.param_groups:
-            rate = group[_SHARED][_RATE]
-            rate.fill_(float(group["lr"]))
-            self._changed(rate)
+            self._changed(group[_SHARED][_RATE].fill_(float(group["lr"])))
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load settings and state, into the same tensors, on the device too. P0704."""

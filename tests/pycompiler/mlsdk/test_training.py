@@ -112,6 +112,31 @@ def test_steps_match_torch(tmp_path: Path, device: str, case: str) -> None:
     assert largest_difference(model, wanted) < 1e-4
 
 
+@pytest.mark.parametrize("case", ["Adam", "Nesterov and decay"])
+def test_rates_of_doubles_are_doubles(tmp_path: Path, case: str) -> None:
+    make, make_torch = OPTIMIZERS[case]
+    model, wanted = nn.Linear(2, 1).double(), nn.Linear(2, 1).double()
+    wanted.load_state_dict(model.state_dict())
+    reference, optimizer = make_torch(wanted.parameters()), make(model.parameters())
+    shared, x = context("pfvm:cpu"), torch.tensor([[1.0, -2.0]], dtype=torch.float64)
+    shared.registry.register("model0", model)
+    shared.registry.register("optimizer0", optimizer)
+
+    def step(d: Tensors, model: nn.Module, optimizer: Any) -> Tensors:
+        optimizer.zero_grad()
+        loss = model(d["x"]).square().sum()
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss}
+
+    compiled = shared.compile(lambda d: step(d, model, optimizer), {"x": x}, tmp_path / "step")
+    for _ in range(3):
+        compiled({"x": x})
+        step({"x": x}, wanted, reference)
+    shared.synchronize()
+    assert largest_difference(model, wanted) < 1e-13
+
+
 @pytest.mark.long
 def test_a_hundred_steps_stay_close(tmp_path: Path) -> None:
     model, wanted = mlp(), mlp()
