@@ -388,21 +388,3 @@ def test_what_is_not_registered_is_refused(tmp_path: Path) -> None:
     refused("P0116", "training", lambda: shared.compile(step, batch(0), tmp_path, training=False))
     compiled = shared.compile(step, batch(0), tmp_path / "out", training=True)
     refused("P0603", "shape", lambda: compiled(batch(0, rows=7)))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda p: MNCoreSGD(p, -0.1),
-        lambda p: MNCoreSGD(p, 0.1, nesterov=True),
-        lambda p: MNCoreAdam(p, betas=(0.9, 1.0)),
-        lambda p: MNCoreAdamW(p, eps=-1),
-        lambda p: MNCoreSGD(p, 0.1).step(closure=lambda: None),  # type: ignore[arg-type]
-        lambda p: MNCoreAdam(p).load_state_dict(MNCoreSGD(p, 0.1).state_dict()),
-        lambda p: set_buffer_name_in_optimizer(torch.optim.SGD(p, 0.1), "o"),  # type: ignore[arg-type]
-        lambda p: set_buffer_name_in_optimizer(MNCoreSGD(p, 0.1), ""),
-        lambda p: MNCoreLRScheduler(None, context("pfvm:cpu")),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_settings(make: Callable[[Any], object]) -> None:
-    refused("P0704", "must be", lambda: make([nn.Parameter(torch.ones(2))]))

@@ -16,7 +16,16 @@ from compiling import context
 from torch import nn
 
 from pycompiler.errors import PycompilerError
-from pycompiler.mlsdk import CompiledFunction, Context, MNCoreOptimizer, MNCoreSGD
+from pycompiler.mlsdk import (
+    CompiledFunction,
+    Context,
+    MNCoreAdam,
+    MNCoreAdamW,
+    MNCoreLRScheduler,
+    MNCoreOptimizer,
+    MNCoreSGD,
+    set_buffer_name_in_optimizer,
+)
 from pycompiler.pfvm.source import source_of
 
 
@@ -212,3 +221,24 @@ def test_operators_name_the_lines_of_the_function(tmp_path: Path) -> None:
     assert found <= {*named}
     for what in ("self.model(", "loss.backward()", "self.optimizer.step()"):
         assert any(what in named[place] for place in found), what
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: MNCoreSGD(p, -0.1),
+        lambda p: MNCoreSGD(p, 0.1, nesterov=True),
+        lambda p: MNCoreAdam(p, betas=(0.9, 1.0)),
+        lambda p: MNCoreAdamW(p, eps=-1),
+        lambda p: MNCoreSGD(p, 0.1).step(closure=lambda: None),  # type: ignore[arg-type]
+        lambda p: MNCoreAdam(p).load_state_dict(MNCoreSGD(p, 0.1).state_dict()),
+        lambda p: set_buffer_name_in_optimizer(torch.optim.SGD(p, 0.1), "o"),  # type: ignore[arg-type]
+        lambda p: set_buffer_name_in_optimizer(MNCoreSGD(p, 0.1), ""),
+        lambda p: MNCoreLRScheduler(None, context("pfvm:cpu")),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_settings(make: Callable[[Any], object]) -> None:
+    with pytest.raises(PycompilerError) as caught:
+        make([nn.Parameter(torch.ones(2))])
+    assert caught.value.code == "P0704"
+    assert "must be" in caught.value.render()
