@@ -20,6 +20,7 @@ MOST_BYTES = 4_300_000
 ALLOWED = (
     r"emu2/(\w+/)?\w+\.py",
     r"emu2/explain/\w+\.toml",
+    r"emu2/new/templates/(\w+/)+[\w.]+\.template",
     r"emu2/(py\.typed|_core\.pyi|_core\.abi3\.so|_core\.pyd)",
     r"emu2_pytest/(\w+\.py|py\.typed)",
     r"pycompiler/(\w+/)*(\w+\.py|py\.typed)",
@@ -40,6 +41,7 @@ NEEDED = (
     "emu2/explain/sanitizer.toml",
     "emu2/explain/spec.toml",
     "emu2/explain/words.toml",
+    "emu2/new/templates/kernel/test_square.vsm.template",
     "emu2/py.typed",
     "emu2_pytest/__init__.py",
     "emu2_pytest/py.typed",

@@ -26,7 +26,7 @@ NO_FILES = {
     *("emu2 explain code", "emu2 spec name", "emu2 bench only", "emu2 dap host"),
     *("emu2 conformance other", "emu2 conformance assembler"),
     *("pycompiler explain code", "pycompiler dashboard folders", "pycompiler dashboard out"),
-    "emu2 sdk install folder",
+    *("emu2 sdk install folder", "emu2 new folder"),
     *("pycompiler memory draw", "emu2 bench spec_name", "emu2 bench threads"),
     # A folder; its programs are compared when they are found.
     "emu2 conformance folder",
