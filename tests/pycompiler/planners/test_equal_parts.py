@@ -153,22 +153,30 @@ def test_drawn_blocks() -> None:
     case()
 
 
-def test_what_is_no_chain() -> None:
-    steps = ("weight", "relu")
-    whole = graph_of(blocks(steps, 6))
-    middle = next(node.outputs[0] for node in whole.nodes if node.op == "Relu")
-    wanted = {middle: Layout(())}
-    found = shortened(whole, wanted)
-    assert found is None or middle in found[0].values
-    # A value of a block that others stand for is read behind the chain.
-    model = blocks(steps, KEPT + 2)
-    read, last = "relu1.1", model.graph.output[0].name
+def test_a_part_with_a_wanted_layout_differs() -> None:
+    whole = graph_of(blocks(("weight", "relu"), 8))
+    plain = shortened(whole, {})
+    assert plain is not None
+    assert "relu4.1" in plain[1]
+    found = shortened(whole, {"relu4.1": Layout(())})
+    assert found is not None
+    assert "relu2.1" in found[1]
+    assert "relu4.1" not in found[1]
+    assert "relu4.1" not in found[1].values()
+
+
+@pytest.mark.parametrize("read", ["relu1.1", "relu3.1"])
+def test_parts_that_others_read_stay(read: str) -> None:
+    assert shortened(graph_of(blocks(("weight", "relu"), 6)), {}) is not None
+    model = blocks(("weight", "relu"), 6)
+    last = model.graph.output[0].name
     model.graph.node.append(onnx.helper.make_node("Sub", [last, read], ["behind"]))
     model.graph.output[0].name = "behind"
-    found = shortened(graph_of(model), {})
-    assert found is None or "relu1.1" not in found[1]
-    # Blocks of other widths are others.
-    assert shortened(graph_of(blocks(steps, KEPT)), {}) is None
+    assert shortened(graph_of(model), {}) is None
+
+
+def test_two_parts_stand_for_none() -> None:
+    assert shortened(graph_of(blocks(("weight", "relu"), KEPT)), {}) is None
 
 
 def test_ways_back_belong_to_their_layers() -> None:
@@ -186,12 +194,9 @@ def test_ways_back_belong_to_their_layers() -> None:
         assert len(products) <= 2 * (KEPT + 2)
 
 
-def test_a_chain_of_which_all_parts_are_read_stays() -> None:
-    """The parts of a sum of all changes are a chain; those of the layers go with them."""
-    whole = graph_of(ways_back(7, all_read=True))
-    found = shortened(whole, {})
-    if found is not None:
-        check_short(whole, *found)
+def test_layers_stay_if_a_sum_reads_all_changes() -> None:
+    assert shortened(graph_of(ways_back(7)), {}) is not None
+    assert shortened(graph_of(ways_back(7, all_read=True)), {}) is None
 
 
 def test_few_nodes_are_planned_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
