@@ -26,7 +26,7 @@ ALLOWED = (
     r"pycompiler/(\w+/)*(\w+\.py|py\.typed)",
     r"pycompiler/presets/\w+\.json",
     r"pycompiler/dashboard/\w+\.(js|css|html)",
-    r"pycompiler/(app/gpfnapp\.fbs|errors/causes\.toml|pfvm/nans\.toml)",
+    r"pycompiler/(app/gpfnapp\.fbs|errors/causes\.toml|pfvm/(nans|integer_reductions)\.toml)",
     r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
 )
 """Files that a wheel may hold."""
@@ -53,6 +53,7 @@ NEEDED = (
     "pycompiler/mlsdk/importable/mlsdk/__init__.py",
     "pycompiler/mlsdk/importable/mlsdk/py.typed",
     "pycompiler/pfvm/nans.toml",
+    "pycompiler/pfvm/integer_reductions.toml",
     "pycompiler/presets/O3.json",
     "pycompiler/py.typed",
 )

@@ -8,7 +8,7 @@ import onnx
 import onnx.numpy_helper
 import torch
 
-from ..pfvm.names import all_names, fresh, rename
+from ..pfvm.names import all_names, fresh, rename, reserved
 from .tensor_names import Memory, get_tensor_name, memory_of
 from .training_step import TrainingStep
 
@@ -30,8 +30,7 @@ def add_unread(model: onnx.ModelProto, tensors: Mapping[str, torch.Tensor]) -> d
     taken = all_names(model.graph)
     found = {}
     for name, tensor in tensors.items():
-        value = fresh(name, taken)
-        taken.add(value)
+        value = reserved(name, taken)
         data = onnx.numpy_helper.from_array(tensor.detach().numpy(), value)
         model.graph.initializer.append(data)
         found[value] = name
@@ -59,8 +58,7 @@ def name_constants(
     chosen: dict[str, str] = {}
     for name in wanted.values():
         if name not in chosen:
-            chosen[name] = fresh(name, taken)
-            taken.add(chosen[name])
+            chosen[name] = reserved(name, taken)
     names = {constant: chosen[name] for constant, name in wanted.items() if constant in present}
     rename(graph, names)
     once = {tensor.name: tensor for tensor in graph.initializer}

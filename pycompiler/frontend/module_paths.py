@@ -18,7 +18,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from ..pfvm.names import fresh
+from ..pfvm.names import fresh, reserved
 from .tensor_names import Memory, memory_of, tensors_of
 
 #: How deep functions in functions are looked into.
@@ -132,5 +132,4 @@ def name_nodes(model: onnx.ModelProto) -> None:
         scopes = next((item.value for item in node.metadata_props if item.key == _SCOPES), "[]")
         *modules, _ = ast.literal_eval(scopes) or [""]
         if modules and modules[-1]:
-            node.name = fresh(f"{modules[-1]}/{node.name.removeprefix('node_')}", taken)
-            taken.add(node.name)
+            node.name = reserved(f"{modules[-1]}/{node.name.removeprefix('node_')}", taken)

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import error
 from ..graph.graph import TensorType
 from ..machine import Target
-from ..pfvm.names import all_names, fresh, keys, record_keys
+from ..pfvm.names import all_names, keys, record_keys, reserved
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.registered import attach, detach, mark, mark_updates, registered, updates
 from ..pfvm.session import Array
@@ -54,8 +54,7 @@ def add_training(
             value = values.get(name, "")
             if value not in grads:
                 continue  # the loss does not depend on it
-            inputs = {key: fresh(full, taken) for key, full in own.items()}
-            taken.update(inputs.values())
+            inputs = {key: reserved(full, taken) for key, full in own.items()}
             for key, full in own.items():
                 made[inputs[key]] = full
                 tensors.append(numpy_helper.from_array(state(full), inputs[key]))
@@ -83,8 +82,7 @@ def _outputs(
     taken = all_names(model.graph)
     out: list[str] = []
     for result, value in new.items():
-        name = fresh(f"{names[value]}__new", taken)
-        taken.add(name)
+        name = reserved(f"{names[value]}__new", taken)
         model.graph.node.append(helper.make_node("Identity", [result], [name], name=name))
         elem = TensorProto.DataType.Value(types[value].elem.upper())
         shown = helper.make_tensor_value_info(name, elem, types[value].shape)

@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error
-from .names import all_names, fresh
+from .names import all_names, reserved
 from .with_nodes import with_nodes
 
 #: Results with more elements stay operators, because a constant takes room in the app.
@@ -94,11 +94,6 @@ class _Settler:
             return False
         return self.types.get(maker.input[0], (0,))[0] == onnx.TensorProto.BOOL
 
-    def fresh(self, wanted: str) -> str:
-        name = fresh(wanted, self.taken)
-        self.taken.add(name)
-        return name
-
     def full(self, name: str, elem: int, shape: Sequence[int], value: float) -> None:
         """Append a constant that is filled with one number."""
         array = np.full(shape, value, dtype=helper.tensor_dtype_to_np_dtype(elem))
@@ -123,7 +118,7 @@ class _Settler:
         for index, name in enumerate(node.input):
             if name in self.given and self.empty(name):
                 if name not in self.instead:
-                    self.instead[name] = self.fresh(f"{name}.none")
+                    self.instead[name] = reserved(f"{name}.none", self.taken)
                     self.full(self.instead[name], *self.types[name], 0)
                 kept.input[index] = self.instead[name]
         self.nodes.append(kept)
@@ -198,13 +193,15 @@ def _gemm(write: _Settler, node: onnx.NodeProto) -> bool:
     if name not in write.types or prod(write.types[name][1]) > _MOST:
         return False
     elem, shape = write.types[name]
-    zeros = write.fresh(f"{name}.zeros") if len(node.input) > 2 and node.input[2] else name
+    zeros = (
+        reserved(f"{name}.zeros", write.taken) if len(node.input) > 2 and node.input[2] else name
+    )
     write.full(zeros, elem, shape, 0)
     if zeros == name:
         return True
     added, beta = node.input[2], float(_attribute(node, "beta", 1.0))
     if beta != 1:
-        factor, scaled = write.fresh(f"{name}.beta"), write.fresh(f"{name}.scaled")
+        factor, scaled = (reserved(f"{name}.{what}", write.taken) for what in ("beta", "scaled"))
         write.full(factor, elem, (), beta)
         write.op(node, "Mul", (added, factor), scaled)
         added = scaled
@@ -239,7 +236,7 @@ def _split(write: _Settler, node: onnx.NodeProto) -> bool:
         return True
     axis = int(_attribute(node, "axis", 0))
     sizes = np.array([write.types[name][1][axis] for name in parts], dtype=np.int64)
-    given = write.fresh(f"{node.output[0]}.sizes")
+    given = reserved(f"{node.output[0]}.sizes", write.taken)
     write.constant(numpy_helper.from_array(sizes, given))
     write.op(node, "Split", (node.input[0], given), *parts)
     write.nodes[-1].attribute.append(helper.make_attribute("axis", axis))

@@ -20,7 +20,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from .known_shapes import known_types
-from .names import all_names, fresh, outer_reads, rename
+from .names import all_names, outer_reads, rename, reserved
 from .parameters import settled_parameters
 from .prepare import prepare
 from .unroll import unrolled
@@ -185,11 +185,11 @@ class _Groups:
             return
         stem = f"{results[0]}.{GROUP}"
         body = helper.make_graph(nodes, stem, [], [self._info(name) for name in results])
-        rename(body, {name: self._new(f"{name}__inner") for name in results})
-        true = self._new(f"{stem}.true")
+        rename(body, {name: reserved(f"{name}__inner", self._taken) for name in results})
+        true = reserved(f"{stem}.true", self._taken)
         self.graph.initializer.append(numpy_helper.from_array(np.array(True), true))
         branches = {"then_branch": body, "else_branch": self._rest(body)}
-        made = helper.make_node("If", [true], results, self._new(stem), **branches)
+        made = helper.make_node("If", [true], results, reserved(stem, self._taken), **branches)
         operators = list(
             dict.fromkeys(node.op_type for node in nodes if node.op_type != "Constant")
         )
@@ -208,13 +208,8 @@ class _Groups:
         """Return the branch that never runs: one number for each result."""
         nodes, infos = [], []
         for info in body.output:
-            name, elem = self._new(f"{info.name}.none"), info.type.tensor_type.elem_type
+            name, elem = reserved(f"{info.name}.none", self._taken), info.type.tensor_type.elem_type
             zero = helper.make_tensor(name, elem, (), [0])
             nodes.append(helper.make_node("Constant", [], [name], value=zero))
             infos.append(helper.make_tensor_value_info(name, elem, ()))
         return helper.make_graph(nodes, f"{body.name}.none", [], infos)
-
-    def _new(self, wanted: str) -> str:
-        name = fresh(wanted, self._taken)
-        self._taken.add(name)
-        return name

@@ -14,7 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from .declared import MOST, constants, inferred, static_shape
-from .names import all_names, fresh
+from .names import all_names, reserved
 from .random import is_random
 from .session import Array, results_of
 
@@ -103,8 +103,7 @@ def _with_scalar_ends(model: onnx.ModelProto) -> onnx.ModelProto:
         for index, name in enumerate(node.input):
             if name in known and list(known[name].dims) == [1]:
                 if name not in scalars:
-                    scalars[name] = fresh(f"{name}.scalar", taken)
-                    taken.add(scalars[name])
+                    scalars[name] = reserved(f"{name}.scalar", taken)
                     number = numpy_helper.to_array(known[name]).reshape(())
                     out.graph.initializer.append(numpy_helper.from_array(number, scalars[name]))
                 node.input[index] = scalars[name]

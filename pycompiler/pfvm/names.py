@@ -57,6 +57,13 @@ def fresh(wanted: str, taken: Container[str]) -> str:
     return name
 
 
+def reserved(wanted: str, taken: set[str]) -> str:
+    """Return a fresh name, which is taken from now on."""
+    name = fresh(wanted, taken)
+    taken.add(name)
+    return name
+
+
 def rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     """Rename values of ``graph`` and its bodies in place; ``names`` maps old to new."""
     for part in graphs(graph):
@@ -82,9 +89,7 @@ def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> N
     taken = set(inputs)
     output_names: list[str] = []
     for key in outputs:
-        name = fresh(f"{key}__out" if key in taken else key, taken)
-        output_names.append(name)
-        taken.add(name)
+        output_names.append(reserved(f"{key}__out" if key in taken else key, taken))
     renamed = dict(zip(old, [*inputs, *output_names], strict=True))
     others = all_names(graph) - set(old)
     for name in others & taken:
@@ -123,8 +128,7 @@ def separate_body_outputs(model: onnx.ModelProto) -> None:
                 made.remove(output.name)
                 continue
             taken = taken or all_names(model.graph)
-            name = fresh(f"{output.name}__copy", taken)
-            taken.add(name)
+            name = reserved(f"{output.name}__copy", taken)
             body.node.append(onnx.helper.make_node("Identity", [output.name], [name], name=name))
             output.name = name
 

@@ -1,8 +1,8 @@
 """Where NaNs and infinities go on the host: the forms of ``nans.toml`` instead of operators.
 
 onnxruntime lets a NaN win or lose a comparison by its place. In the models of torch's functions,
-the forms put it to where torch puts it. Models of others are as onnxruntime has them. It also sums
-integers as reals, which have fewer digits.
+the forms put it to where torch puts it. Models of others are as onnxruntime has them. The forms of
+``integer_reductions.toml`` stand for reductions of integers in all models.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from .torch_calls import DOMAIN
 
 #: Metadata of a node: the name of its form, and more facts behind a space.
 NANS = "pycompiler.nans"
-_FORMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FORMS, _WHOLE = (
+    tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("nans.toml", "integer_reductions.toml")
+)
+_OF_INTEGERS = {op: _WHOLE["sum"].replace("TERM", term) for op, term in _WHOLE["terms"].items()}
+_OF_INTEGERS |= dict.fromkeys(_WHOLE["reals"], _WHOLE["real"])
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
-_LONGS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+_LONGS = tuple(map(onnx.TensorProto.DataType.Value, ("INT32", "INT64", "UINT32", "UINT64")))
 _TEXT = "g (float a, float b, float c) => (float y) {{ %s }}"
 _FACTS = """unknown = Constant<value_float=nan>() nan = CastLike(unknown, a) lost = IsNaN(a)
     number = Cast<to=1>(lost) """
@@ -34,7 +39,7 @@ def with_forms(model: onnx.ModelProto) -> onnx.ModelProto:
     floats = _FORMS["everywhere"] | (_FORMS["torch"] if of_torch else {})
     forms = {name: _FACTS + text for name, text in floats.items()}
     used = {_name(node)[0] for part in graphs(model.graph) for node in part.node}
-    if not used & {*forms, *_FORMS["integers"]} or opset_of(model) < OLDEST:
+    if not used & {*forms, *_OF_INTEGERS} or opset_of(model) < OLDEST:
         return model
     out = inferred(model)
     kinds = {tensor.name: tensor.data_type for tensor in out.graph.initializer}
@@ -59,7 +64,7 @@ def _written(
 ) -> list[onnx.NodeProto]:
     form, more, *_ = _name(node)
     kind = kinds.get(node.input[0]) if node.input else None
-    forms = _FORMS["integers"] if kind in _LONGS else forms if kind in _FLOATS else {}
+    forms = _OF_INTEGERS if kind in _LONGS else forms if kind in _FLOATS else {}
     facts = {a.name.partition("_")[0]: onnx.helper.get_attribute_value(a) for a in node.attribute}
     own = node.op_type != "ScatterElements" or facts.get("reduction") in (b"max", b"min")
     if form not in forms or node.domain not in STANDARD or not own:

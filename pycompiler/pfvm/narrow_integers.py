@@ -3,7 +3,8 @@
 Integers of 8 and 16 bits are 32-bit integers on the device, in memory too. An operator that may
 leave their range works on `int32`, and a Cast brings the result back, modulo 2^8 or 2^16. `uint32`
 works on `int64`. So does the division of `int32`, which needs room for its corrections. The
-division of 64-bit integers works on magnitudes without sign.
+division of 64-bit integers works on magnitudes without sign. Reductions that make reals work on
+doubles, as in onnxruntime.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..graph.graph import TensorType
-from .names import all_names, fresh
+from .names import all_names, reserved
 from .session import Array
 from .with_nodes import with_nodes
 
@@ -23,24 +24,11 @@ _SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
 _WIDE = {**dict.fromkeys(_SMALL, "int32"), "uint32": "int64"}
 #: Operators whose results may leave the range of small integers.
 _LEAVING = frozenset({"Add", "Sub", "Mul", "Neg", "Abs", "BitwiseNot", "BitShift"})
-#: Operators that compare, choose or change bits: only `uint32` needs wider operands for them.
-_OTHERS = frozenset(
-    [
-        "Min",
-        "Max",
-        "Clip",
-        "Equal",
-        "Less",
-        "Greater",
-        "LessOrEqual",
-        "GreaterOrEqual",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Where",
-    ]
-)
 _TRUTHS = frozenset({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
+#: Operators that compare, choose or change bits: only `uint32` needs wider operands for them.
+_OTHERS = (
+    frozenset(["Min", "Max", "Clip", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Where"]) | _TRUTHS
+)
 #: Operators that read numbers at these places, and give numbers of that type first.
 _OF_DATA = {
     **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), (0,)),
@@ -50,6 +38,8 @@ _OF_DATA = {
 }
 #: The same, but what they give are places.
 _OF_PLACES = dict.fromkeys(("ArgMax", "ArgMin"), (0,))
+#: Reductions of integers that make reals, which are cut to integers.
+_OF_REALS = dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), (0,))
 #: Moves that have no choice of truth values.
 _MOVES = frozenset({"GatherElements"})
 _DIVISIONS = frozenset({"Div", "Mod"})
@@ -80,8 +70,10 @@ class _Writer:
         op = node.op_type
         data = self.types[node.input[0]].elem if node.input and node.input[0] else ""
         places = {**_OF_DATA, **_OF_PLACES}.get(op)
-        if places is not None and (data == "uint32" or (data == "bool" and op in _MOVES)):
-            self._of_data(node, data, places)
+        if op in _OF_REALS and data in ("int32", "uint32", *_LONG):
+            self._of_data(node, data, "double", _OF_REALS[op])
+        elif places is not None and (data == "uint32" or (data == "bool" and op in _MOVES)):
+            self._of_data(node, data, "int32" if data == "bool" else _WIDE[data], places)
         elif op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
             self._divide(node, elem)
         elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
@@ -99,25 +91,24 @@ class _Writer:
         self.changed = True
         return True
 
-    def _of_data(self, node: onnx.NodeProto, elem: str, places: tuple[int, ...]) -> None:
+    def _of_data(self, node: onnx.NodeProto, elem: str, wide: str, places: tuple[int, ...]) -> None:
         """Write an operator of numbers with wider ones; it may give several results."""
-        wide = "int32" if elem == "bool" else _WIDE[elem]
         made = onnx.NodeProto()
         made.CopyFrom(node)
         for place in places:
             made.input[place] = self.cast(node, node.input[place], wide)
         self.nodes.append(made)
-        if node.op_type in _OF_DATA and node.output[0]:
-            made.output[0] = fresh(f"{node.output[0]}.{wide}", self.taken)
-            self.taken.add(made.output[0])
-            self.cast(node, made.output[0], elem, node.output[0])
+        if node.op_type not in _OF_PLACES and node.output[0]:
+            found = made.output[0] = reserved(f"{node.output[0]}.{wide}", self.taken)
+            if (wide, elem) == ("double", "uint32"):  # the device casts no double to it
+                found = self.cast(node, found, "int64")
+            self.cast(node, found, elem, node.output[0])
 
     def op(
         self, like: onnx.NodeProto, op: str, inputs: list[str], result: str = "", **facts: Any
     ) -> str:
         """Append an operator in the place of ``like``; return the name of its result."""
-        name = result or fresh(f"{like.output[0]}.{op}", self.taken)
-        self.taken.add(name)
+        name = result or reserved(f"{like.output[0]}.{op}", self.taken)
         made = helper.make_node(op, inputs, [name], **facts)
         if op == like.op_type and op not in _DIVISIONS:
             made.attribute.extend(like.attribute)
@@ -135,8 +126,7 @@ class _Writer:
         return self.constant(like, np.array(value, np.int64))
 
     def constant(self, like: onnx.NodeProto, value: Array) -> str:
-        name = fresh(f"{like.output[0]}.number", self.taken)
-        self.taken.add(name)
+        name = reserved(f"{like.output[0]}.number", self.taken)
         self.constants.append(numpy_helper.from_array(value, name))
         return name
 

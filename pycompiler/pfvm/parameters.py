@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 
 from .declared import constants
 from .known_shapes import known_types
-from .names import all_names, fresh
+from .names import all_names, reserved
 from .prepare import prepare
 
 _STANDARD = ("", "ai.onnx")
@@ -56,8 +56,7 @@ def with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
         found = decide(node, types, facts)
         if found is None:
             continue
-        name = fresh(f"{node.output[0]}.{node.op_type}.parameter", taken)
-        taken.add(name)
+        name = reserved(f"{node.output[0]}.{node.op_type}.parameter", taken)
         array = np.asarray(found, dtype=np.int64)
         out.graph.initializer.append(numpy_helper.from_array(array, name))
         node.input[place] = name

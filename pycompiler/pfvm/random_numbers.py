@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from .composites.writer import Writer
 from .metadata import read, record
-from .names import all_names, bodies_of, fresh, graphs, keys, record_keys
+from .names import all_names, bodies_of, fresh, graphs, keys, record_keys, reserved
 from .opsets import NEWEST, OLDEST, opset_of
 from .prepare import prepare, static_types
 from .random import is_random
@@ -72,7 +72,7 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
     plain = prepare(unroll(plain) if inner else plain)
     types, taken = static_types(plain), all_names(plain.graph)
     data = {t.name: numpy_helper.to_array(t) for t in plain.graph.initializer}
-    calls, new = (_named(name, taken) for name in (_CALLS, f"{_CALLS}__new"))
+    calls, new = (reserved(name, taken) for name in (_CALLS, f"{_CALLS}__new"))
     drawn = _Sites(calls)
     nodes, constants = [], []
     for node in plain.graph.node:
@@ -86,7 +86,7 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
             nodes.append(node)
     if not drawn.count:
         return model
-    one = _named(f"{calls}.one", taken)
+    one = reserved(f"{calls}.one", taken)
     constants.append(numpy_helper.from_array(np.array(1, np.int32), one))
     nodes.append(helper.make_node("Add", [calls, one], [new], name=new))
     out = with_nodes(plain, nodes, constants)
@@ -102,12 +102,6 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _draws(graph: onnx.GraphProto) -> bool:
     return any(is_random(node) for part in graphs(graph) for node in part.node)
-
-
-def _named(wanted: str, taken: set[str]) -> str:
-    name = fresh(wanted, taken)
-    taken.add(name)
-    return name
 
 
 class _Sites:

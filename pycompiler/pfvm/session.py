@@ -18,17 +18,17 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import PycompilerError, error
 from .declared import static_shape
-from .names import graphs, keys
+from .names import keys
 from .nans import with_forms
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
-from .torch_calls import CallingSession, has_calls
+from .runtime_faults import faulty
+from .staged_session import StagedSession
+from .torch_calls import has_calls
 
 Array = NDArray[Any]
 
-#: Operators that onnxruntime computes for integers as for reals; an Einsum may sum them.
-_AS_REALS = ("Pow", "ReduceProd", "Einsum")
 #: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
@@ -41,21 +41,18 @@ class HostSession:
         self.what = what
         self._proto = proto = onnx.load_from_string(model)
         self.input_keys, self.output_keys = keys(proto)
-        self._calls = has_calls(proto)
         try:
-            made = CallingSession(proto, _PlainSession) if self._calls else _PlainSession(proto)
+            made = _started(proto)
         except Exception as problem:  # the runtime's errors have no common base class
             raise error("P0602", what=what, reason=_first_line(problem)) from problem
-        self._session: CallingSession | _PlainSession = made
+        self._session: StagedSession | _PlainSession = made
         held = {tensor.name for tensor in proto.graph.initializer}
         self._names = [value.name for value in proto.graph.input if value.name not in held]
 
     @property
     def runtime(self) -> str:
         """The libraries that run the model: ``onnxruntime``, ``onnx.reference``, ``torch``."""
-        if isinstance(self._session, _PlainSession) and self._session.reference is not None:
-            return "onnx.reference"
-        return "onnxruntime and torch" if self._calls else "onnxruntime"
+        return self._session.runtime
 
     def run(
         self, inputs: Mapping[str, Array], replaced: Mapping[str, Array] | None = None
@@ -81,12 +78,21 @@ class HostSession:
         return dict(zip(self.output_keys, made, strict=True))
 
 
-class _PlainSession:
-    """A model without calls, in onnxruntime; in onnx's reference evaluator if that fails."""
+def _started(model: onnx.ModelProto) -> StagedSession | _PlainSession:
+    apart = faulty(model)
+    if any(apart) or has_calls(model):
+        return StagedSession(
+            model, _PlainSession, apart, lambda part: _PlainSession(part, slow=True)
+        )
+    return _PlainSession(model)
 
-    def __init__(self, model: onnx.ModelProto):
+
+class _PlainSession:
+    """A model without calls, in onnxruntime; in onnx's evaluator if that fails, or if ``slow``."""
+
+    def __init__(self, model: onnx.ModelProto, slow: bool = False):
         self._model = with_forms(model)
-        self.reference = evaluator(self._model) if _is_wrong(model) else None
+        self.reference = evaluator(self._model) if slow else None
         if self.reference is not None:
             return
         options = onnxruntime.SessionOptions()
@@ -102,6 +108,11 @@ class _PlainSession:
             self.reference = evaluator(self._model)
             if self.reference is None:
                 raise
+
+    @property
+    def runtime(self) -> str:
+        """The library that runs the model."""
+        return "onnxruntime" if self.reference is None else "onnx.reference"
 
     def run(self, feed: Mapping[str, Array]) -> list[Array]:
         """Return the results in order."""
@@ -161,27 +172,6 @@ def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.V
     if name not in types:
         return onnx.ValueInfoProto(name=name)
     return onnx.helper.make_tensor_value_info(name, *types[name])
-
-
-def _is_wrong(model: onnx.ModelProto) -> bool:
-    """Whether onnxruntime runs the model otherwise than ONNX says.
-
-    It places the elements of a MaxUnpool with a given shape as if it had none, pads a pool with
-    gaps as if it had none, divides an inverse DFT of doubles by a length that it rounds to a
-    single, and computes powers and products of integers as doubles.
-    """
-    parts = graphs(model.graph)
-    infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
-    kinds = {info.name: info.type.tensor_type.elem_type for info in infos}
-    nodes = [node for part in graphs(model.graph) for node in part.node]
-    double, *longs = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32, onnx.TensorProto.INT64
-    transforms = [n for n in nodes if n.op_type == "DFT" and kinds.get(n.input[0]) == double]
-    inverse = any(a.name == "inverse" and a.i for n in transforms for a in n.attribute)
-    unpools = any(node.op_type == "MaxUnpool" and len(node.input) > 2 for node in nodes)
-    facts = [{a.name: a.s for a in n.attribute} for n in nodes if n.op_type.endswith("Pool")]
-    pools = any(b"SAME" in one.get("auto_pad", b"") and "dilations" in one for one in facts)
-    powers = any(n.op_type in _AS_REALS and kinds.get(n.output[0]) in longs for n in nodes)
-    return unpools or pools or powers or inverse
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:

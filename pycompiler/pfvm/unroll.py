@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 from .declared import constants
 from .known_shapes import known_types
-from .names import all_names, bodies_of, fresh, graphs, rename
+from .names import all_names, bodies_of, graphs, rename, reserved
 from .opsets import OLDEST, opset_of
 from .prepare import prepare
 from .with_nodes import with_nodes
@@ -90,20 +90,18 @@ class _Writer:
     def __init__(self, graph: onnx.GraphProto, taken: set[str]):
         self.graph, self.taken = graph, taken
 
-    def name(self, wanted: str) -> str:
-        name = fresh(wanted, self.taken)
-        self.taken.add(name)
-        return name
-
     def constant(self, wanted: str, value: object, dtype: type) -> str:
-        name = self.name(wanted)
+        name = reserved(wanted, self.taken)
         self.graph.initializer.append(numpy_helper.from_array(np.array(value, dtype), name))
         return name
 
     def turns(self, node: onnx.NodeProto, turns: _Turns) -> Iterator[onnx.NodeProto]:
         (body,) = bodies_of(node)
         stem = node.name or node.output[0] or node.op_type
-        kept = {tensor.name: self.name(f"{stem}.{tensor.name}") for tensor in body.initializer}
+        kept = {
+            tensor.name: reserved(f"{stem}.{tensor.name}", self.taken)
+            for tensor in body.initializer
+        }
         for tensor in body.initializer:
             held = self.graph.initializer.add()
             held.CopyFrom(tensor)
@@ -116,7 +114,7 @@ class _Writer:
             for value, axis, backwards in turns.read:
                 at = turns.count - 1 - turn if backwards else turn
                 index = self.constant(f"{stem}.at{at}", at, np.int64)
-                given.append(self.name(f"{value}.{at}"))
+                given.append(reserved(f"{value}.{at}", self.taken))
                 yield helper.make_node("Gather", [value, index], [given[-1]], axis=axis)
             names = dict(zip((value.name for value in body.input), given, strict=True)) | kept
             made = self._copy(body, names, f"{stem}.{turn}")
@@ -134,7 +132,7 @@ class _Writer:
                 continue
             axes, parts = self.constant(f"{name}.axes", [axis], np.int64), []
             for value in reversed(values) if backwards else values:
-                parts.append(self.name(f"{value}.part"))
+                parts.append(reserved(f"{value}.part", self.taken))
                 yield helper.make_node("Unsqueeze", [value, axes], [parts[-1]])
             yield helper.make_node("Concat", parts, [name], axis=axis)
 
@@ -144,7 +142,10 @@ class _Writer:
         made.CopyFrom(body)
         inner = {v.name for part in graphs(made) for v in (*part.input, *part.initializer)}
         inner |= {name for part in graphs(made) for n in part.node for name in n.output}
-        new = {name: self.name(f"{stem}.{name}") for name in sorted(inner - set(names) - {""})}
+        new = {
+            name: reserved(f"{stem}.{name}", self.taken)
+            for name in sorted(inner - set(names) - {""})
+        }
         rename(made, {**new, **names})
         for part in graphs(made):
             for node in part.node:

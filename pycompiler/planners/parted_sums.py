@@ -17,7 +17,7 @@ from ..layers.recut.plain import plain_layout
 from ..layers.weight_gradient.joining import JOIN, dram_words
 from ..layers.weight_gradient.layouts import partial_layout, reduced_digits, shares_in
 from ..machine import Target
-from ..pfvm.names import fresh
+from ..pfvm.names import reserved
 from ..pfvm.windows import WEIGHT_GRADIENT
 
 
@@ -36,9 +36,8 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
         result = graph.values[node.outputs[0]]
         partial, over = partial_layout(node, graph, target), reduced_digits(node, graph)
         layout = _parted(partial, over, result, target)
-        name, join = fresh(f"{result.name}.parts", names), fresh(f"{node.name}.{JOIN}", called)
-        names.add(name)
-        called.add(join)
+        name = reserved(f"{result.name}.parts", names)
+        join = reserved(f"{node.name}.{JOIN}", called)
         values[name] = replace(
             result,
             name=name,
@@ -49,8 +48,7 @@ def part_sums(graph: MNGraph, target: Target) -> MNGraph:
         nodes.append(replace(node, outputs=(name,), plan=PartSums()))
         outputs = node.outputs
         if words := dram_words(shares, target):
-            sums = fresh(f"{result.name}.sums", names)
-            names.add(sums)
+            sums = reserved(f"{result.name}.sums", names)
             values[sums] = _in_dram(sums, words, result, target)
             outputs = (*outputs, sums)
         made = replace(node, name=join, op=JOIN, inputs=(name,), outputs=outputs, attributes=())

@@ -15,7 +15,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.operators import LAYERS
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..pfvm.names import fresh
+from ..pfvm.names import reserved
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .lm_copies import lm_copy, move
 
@@ -33,8 +33,7 @@ class _Copies:
     def copy(self, value: MNValue, bank: Location, number: int, node: MNNode) -> MNValue:
         """Make a copy of ``value`` for ``node``; the name of the copy contains ``number``."""
         made = lm_copy(value, f"at{number}", bank, node, self.target)
-        made = replace(made, name=fresh(made.name, self.names))
-        self.names.add(made.name)
+        made = replace(made, name=reserved(made.name, self.names))
         self.values[made.name] = made
         self.made.add((value.name, bank))
         return made

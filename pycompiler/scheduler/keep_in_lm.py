@@ -21,7 +21,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..pfvm.names import fresh
+from ..pfvm.names import reserved
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .bank_choice import BANKS, placements
 from .lm_copies import Copies, lm_copy, move, without_unread
@@ -248,8 +248,7 @@ class Walk:
 
     def _new(self, name: str, bank: Location, node: MNNode) -> str:
         made = lm_copy(self.graph.values[name], bank.memory, bank, node, self.target)
-        made = replace(made, name=fresh(made.name, self.names))
-        self.names.add(made.name)
+        made = replace(made, name=reserved(made.name, self.names))
         self.values[made.name] = made
         return made.name
 
@@ -259,9 +258,7 @@ class Walk:
 
     def _move(self, op: str, source: str, result: str, node: MNNode) -> MNNode:
         made = move(op, self._value(source), self._value(result), node)
-        made = replace(made, name=fresh(made.name, self.node_names))
-        self.node_names.add(made.name)
-        return made
+        return replace(made, name=reserved(made.name, self.node_names))
 
     def _upload(self, name: str, node: MNNode) -> None:
         copies = self.where[name]

@@ -1,4 +1,4 @@
-"""Rows of matrix products and means of integers: modulo 2^32 or 2^64, every bit."""
+"""Rows of matrix products of integers: modulo 2^32 or 2^64, every bit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterator
 from math import prod
 
-import numpy as np
-import torch
 from operator_host_forms import gemm_as_product
 from operator_rows import (
     DTYPES,
@@ -19,8 +17,6 @@ from operator_rows import (
     Sample,
     Tensor,
     part_of,
-    random_shape,
-    signed,
     values,
 )
 
@@ -72,34 +68,11 @@ def _gemm(dtype: str) -> Callable[[random.Random], Sample]:
     return sample
 
 
-def _mean(dtype: str) -> Callable[[random.Random], Sample]:
-    """Means are cut to integers; the sums stay in the range of doubles, which the host has."""
-
-    def sample(rng: random.Random) -> Sample:
-        shape = random_shape(rng, 1, 6, 480)
-        rank, keep = len(shape), rng.randint(0, 1)
-        axes = rng.sample(range(rank), rng.randint(1, rank))
-        said = np.array([signed(rng, axis, rank) for axis in axes])
-        x = values(rng, dtype, shape)
-        x >>= x.dtype.type(x.dtype.itemsize * 3)
-
-        def function(x: Tensor, axes_: Tensor) -> Tensor:
-            total = x.sum(axes, bool(keep), dtype=x.dtype)
-            count = prod(shape[axis] for axis in axes)
-            return torch.div(total, count, rounding_mode="trunc")
-
-        operands = {"x": x, "axes_": said}
-        return Sample(operands, function, frozenset({"axes_"}), {"keepdims": keep})
-
-    return sample
-
-
 def _rows() -> Iterator[Row]:
     for dtype in (WHOLE, LONG, NATURAL, HUGE):
         claim = DTYPES[dtype].value
         yield Row("MatMul", claim, dtype, _matmul(dtype), SUM, range(1, 7))
         yield Row("Gemm", claim, dtype, _gemm(dtype), SUM, range(2, 3), host=gemm_as_product)
-        yield Row("ReduceMean", claim, dtype, _mean(dtype), SUM, range(1, 7))
 
 
 ROWS: tuple[Row, ...] = tuple(_rows())

@@ -22,6 +22,7 @@ from .constants import constant
 
 _ATEN = torch.ops.aten
 _HIGH24 = -(1 << 8)
+_Draw = Callable[[Sequence[int]], "torch.Tensor | None"]
 
 _tracing = threading.local()
 
@@ -130,24 +131,13 @@ def _native_dropout(tensor: torch.Tensor, p: float, train: bool | None) -> Any:
     return tensor * kept * scale, kept.to(torch.bool)
 
 
-def _rand_like(tensor: torch.Tensor, *, dtype: Any = None, **_: Any) -> Any:
-    found = uniform(tensor.shape)
-    return NotImplemented if found is None else found.to(dtype or tensor.dtype)
-
-
-def _rand(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
-    found = uniform(size)
+def _drawn(draw: _Draw, size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
+    found = draw(size)
     return NotImplemented if found is None else found.to(dtype or torch.get_default_dtype())
 
 
-def _randn_like(tensor: torch.Tensor, *, dtype: Any = None, **_: Any) -> Any:
-    found = normal(tensor.shape)
-    return NotImplemented if found is None else found.to(dtype or tensor.dtype)
-
-
-def _randn(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
-    found = normal(size)
-    return NotImplemented if found is None else found.to(dtype or torch.get_default_dtype())
+def _drawn_like(draw: _Draw, like: torch.Tensor, *, dtype: Any = None, **_: Any) -> Any:
+    return _drawn(draw, like.shape, dtype=dtype or like.dtype)
 
 
 def _normal_in_place(
@@ -175,9 +165,9 @@ RANDOM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.empty_permuted.default: _empty,
     _ATEN.native_dropout.default: _native_dropout,
     _ATEN.normal_.default: _normal_in_place,
-    _ATEN.rand.default: _rand,
-    _ATEN.rand_like.default: _rand_like,
-    _ATEN.randn.default: _randn,
-    _ATEN.randn_like.default: _randn_like,
+    _ATEN.rand.default: partial(_drawn, uniform),
+    _ATEN.rand_like.default: partial(_drawn_like, uniform),
+    _ATEN.randn.default: partial(_drawn, normal),
+    _ATEN.randn_like.default: partial(_drawn_like, normal),
     _ATEN.uniform_.default: _uniform_in_place,
 }

@@ -188,7 +188,7 @@ COMPOSITES: dict[str, Composite] = {
     "Mean": Composite(norms.mean_of_several, ELEMENTWISE, REALS),
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
-    "ReduceMean": Composite(norms.mean, SUM, REALS | INTEGERS, "of integers: cut to integers"),
+    "ReduceMean": Composite(norms.mean, SUM, REALS, "of integers: in Double, cut to integers"),
     "ReduceL1": Composite(norms.l1, SUM, REALS),
     "ReduceL2": Composite(norms.l2, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),

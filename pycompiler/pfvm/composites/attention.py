@@ -217,7 +217,7 @@ def rotary_embedding(write: Writer) -> bool:
     """Turn pairs of channels by an angle that depends on the place: two products each."""
     shape, value = write.type(0).shape, _plain(write, write.node.input[0])
     cosine, sine = (_plain(write, name) for name in write.node.input[1:3])
-    places = write.node.input[3] if len(write.node.input) > 3 else ""
+    places = write.input(3)
     if len(shape) == 3:
         heads = int(write.attribute("num_heads", 0))
         if not heads or shape[2] % heads:

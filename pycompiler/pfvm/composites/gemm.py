@@ -20,7 +20,7 @@ def gemm(write: Writer) -> bool:
     if write.type(0).elem in INTEGERS:
         return integers.gemm(write)
     alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
-    bias = write.node.input[2] if len(write.node.input) > 2 else ""
+    bias = write.input(2)
     columns = write.types[write.node.output[0]].shape[1]
     shape = write.types[bias].shape if bias else ()
     row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns

@@ -49,7 +49,7 @@ def gemm(write: Writer) -> bool:
         return False
     if alpha != 1.0:
         found = write.op("Mul", found, write.number(int(alpha)))
-    bias = write.node.input[2] if len(write.node.input) > 2 else ""
+    bias = write.input(2)
     if bias:
         if beta != 1.0:
             bias = write.op("Mul", bias, write.number(int(beta)))

@@ -110,7 +110,7 @@ def strided_slice(write: Writer) -> bool:
 def triangle(write: Writer) -> bool:
     """Keep the elements of a triangle of each matrix."""
     shape, offset = write.type(0).shape, 0
-    name = write.node.input[1] if len(write.node.input) > 1 else ""
+    name = write.input(1)
     upper = int(write.attribute("upper", 1))
     rows, columns = (np.arange(size, dtype=np.int64) for size in shape[-2:])
     distance = columns - rows[:, None]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from math import prod
 
-from .writer import INTEGERS, Writer, axis_of
+from .writer import Writer, axis_of
+
+#: The largest finite numbers.
+_SINGLE, _BRAIN = 2.0**128 - 2.0**104, 2.0**128 - 2.0**120
+_MOST = {"float": _SINGLE, "bfloat16": _BRAIN, "float16": 65504.0, "double": sys.float_info.max}
 
 
 def softmax(write: Writer) -> bool:
@@ -13,27 +18,28 @@ def softmax(write: Writer) -> bool:
     axes = [axis_of(write, -1)] if write.type(0).shape else []
     if not axes:
         return False
-    shifted, total = _shifted(write, axes)
-    write.op("Mul", shifted, write.op("Reciprocal", total), result=write.node.output[0])
+    _, powers, total = _shifted(write, axes, _largest(write, axes))
+    write.op("Mul", powers, write.op("Reciprocal", total), result=write.node.output[0])
     return True
 
 
-def _shifted(write: Writer, axes: list[int]) -> tuple[str, str]:
-    value = write.node.input[0]
-    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
-    powers = write.op("Exp", write.op("Sub", value, largest))
-    return powers, write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
+def _largest(write: Writer, axes: Sequence[int]) -> str:
+    return write.op("ReduceMax", write.node.input[0], write.ints(axes), keepdims=1)
+
+
+def _shifted(write: Writer, axes: Sequence[int], by: str) -> tuple[str, str, str]:
+    """Append the differences to ``by``, their powers, and the sums of these."""
+    moved = write.op("Sub", write.node.input[0], by)
+    powers = write.op("Exp", moved)
+    return moved, powers, write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
 
 
 def log_softmax(write: Writer) -> bool:
     """Subtract the logarithm of the sum of powers."""
-    if not write.type(0).shape:
+    axes = [axis_of(write, -1)] if write.type(0).shape else []
+    if not axes:
         return False
-    axes = [axis_of(write, -1)]
-    value = write.node.input[0]
-    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
-    moved = write.op("Sub", value, largest)
-    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
+    moved, _, total = _shifted(write, axes, _largest(write, axes))
     write.op("Sub", moved, write.op("Log", total), result=write.node.output[0])
     return True
 
@@ -130,22 +136,16 @@ def instance_norm(write: Writer) -> bool:
     return True
 
 
-def _reduced(write: Writer) -> list[int] | None:
-    """Return the axes of a reduction; None if they are not constant."""
-    rank = len(write.type(0).shape)
-    name = write.node.input[1] if len(write.node.input) > 1 else ""
-    if name and name not in write.data:
-        return None
-    found = [int(axis) % rank for axis in write.data[name].reshape(-1)] if name else []
-    if found or int(write.attribute("noop_with_empty_axes", 0)):
-        return found
-    return list(range(rank))
-
-
 def mean(write: Writer) -> bool:
-    """Write the mean over axes."""
-    axes = _reduced(write)
-    return axes is not None and mean_over(write, axes, int(write.attribute("keepdims", 1)))
+    """Write a mean over axes as a share of the sum."""
+    axes, (value, *_), shape = write.reduced_axes(), write.node.input, write.type(0).shape
+    if axes:
+        keep = int(write.attribute("keepdims", 1))
+        total = write.op("ReduceSum", value, write.ints(axes), keepdims=keep)
+        write.share(total, prod(shape[axis] for axis in axes), write.node.output[0])
+    elif axes is not None:
+        write.op("Identity", value, result=write.node.output[0])
+    return axes is not None
 
 
 def mean_of_several(write: Writer) -> bool:
@@ -159,13 +159,13 @@ def mean_of_several(write: Writer) -> bool:
 
 def l1(write: Writer) -> bool:
     """Write the sum of magnitudes."""
-    axes = _reduced(write)
+    axes = write.reduced_axes()
     return bool(axes) and _summed(write, write.op("Abs", write.node.input[0]), axes or [])
 
 
 def l2(write: Writer) -> bool:
     """Write the root of the sum of squares."""
-    axes, value = _reduced(write), write.node.input[0]
+    axes, value = write.reduced_axes(), write.node.input[0]
     return bool(axes) and _summed(write, write.op("Mul", value, value), axes or [], "Sqrt")
 
 
@@ -177,31 +177,14 @@ def _summed(write: Writer, value: str, axes: Sequence[int], then: str = "Identit
 
 
 def log_sum_exp(write: Writer) -> bool:
-    """Subtract the largest element, then take the logarithm of the sum of powers."""
-    axes, value = _reduced(write), write.node.input[0]
+    """Subtract the largest element, if finite, then take the logarithm of the sum of powers."""
+    axes = write.reduced_axes()
     if not axes:
         return False
-    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
-    powers = write.op("Exp", write.op("Sub", value, largest))
-    total = write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
-    found = write.op("Add", write.op("Log", total), largest)
-    if int(write.attribute("keepdims", 1)):
-        write.op("Identity", found, result=write.node.output[0])
-    else:
-        write.op("Squeeze", found, write.ints(axes), result=write.node.output[0])
-    return True
-
-
-def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
-    """Write a mean as a share of the sum; one of integers is cut to an integer."""
-    if not axes:
-        write.op("Identity", write.node.input[0], result=write.node.output[0])
-        return True
-    shape = write.type(0).shape
-    count = prod(shape[axis] for axis in axes)
-    total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)
-    if write.type(0).elem in INTEGERS:
-        write.op("Div", total, write.number(max(1, count)), result=write.node.output[0])
-    else:
-        write.share(total, count, write.node.output[0])
+    top = _MOST[write.type(0).elem]
+    by = write.op("Clip", _largest(write, axes), write.number(-top), write.number(top))
+    _, _, total = _shifted(write, axes, by)
+    found, keep = write.op("Add", write.op("Log", total), by), int(write.attribute("keepdims", 1))
+    more = () if keep else (write.ints(axes),)
+    write.op("Identity" if keep else "Squeeze", found, *more, result=write.node.output[0])
     return True

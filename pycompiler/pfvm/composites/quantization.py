@@ -32,10 +32,6 @@ def quotient(write: Writer, a: str, b: str) -> str:
     return write.op("Cast", write.op("Div", *wide), to=_FLOAT)
 
 
-def _input(write: Writer, index: int) -> str:
-    return write.node.input[index] if index < len(write.node.input) else ""
-
-
 def _along(write: Writer, name: str) -> str | None:
     """Append a scale or a zero point so that it broadcasts; None for other shapes."""
     shape, whole = write.types[name].shape, write.type(0).shape
@@ -76,7 +72,7 @@ def _rounded(write: Writer, value: str, zero: str, elem: str, goal: str) -> None
 def quantize(write: Writer) -> bool:
     """Divide by the scale, round, add the zero point, and take what the type can hold."""
     goal = write.node.output[0]
-    elem, scale, zero = write.types[goal].elem, _input(write, 1), _input(write, 2)
+    elem, scale, zero = write.types[goal].elem, write.input(1), write.input(2)
     factor = _along(write, scale)
     if elem not in SMALL or write.types[scale].elem not in _SCALES or factor is None:
         return False
@@ -90,7 +86,7 @@ def quantize(write: Writer) -> bool:
 
 def dequantize(write: Writer) -> bool:
     """Subtract the zero point, multiply by the scale."""
-    goal, scale, zero = write.node.output[0], _input(write, 1), _input(write, 2)
+    goal, scale, zero = write.node.output[0], write.input(1), write.input(2)
     factor = _along(write, scale)
     if factor is None or {write.types[scale].elem, write.types[goal].elem} - _SCALES:
         return False
@@ -135,7 +131,7 @@ def _zero_of(write: Writer, index: int, *, rows: bool) -> str | None:
 
     One for each row needs an axis of columns of size 1, as the host has it.
     """
-    name = _input(write, index)
+    name = write.input(index)
     if name and rows and len(write.types[name].shape) == 1 != prod(write.types[name].shape):
         return None
     return name and _scale_of(write, name, rows)
@@ -208,7 +204,7 @@ def convolution(write: Writer) -> bool:
 
 def _convolved(write: Writer, values: tuple[int, int], zeros: tuple[int, int]) -> str | None:
     """Append the exact convolution of the operands at these places; None for other forms."""
-    names = [_input(write, place) for place in zeros]
+    names = [write.input(place) for place in zeros]
     weights = write.type(values[1]).shape
     for at, name in enumerate(names):
         shape = write.types[name].shape if name else ()
@@ -229,9 +225,9 @@ def _convolved(write: Writer, values: tuple[int, int], zeros: tuple[int, int]) -
 
 def linear_convolution(write: Writer) -> bool:
     """Convolve, add the bias, scale the sums, and quantise them."""
-    names = {place: _input(write, place) for place in (1, 4, 6)}
+    names = {place: write.input(place) for place in (1, 4, 6)}
     weights, scale = write.type(3).shape, write.types[names[4]].shape
-    plain = all(prod(write.types[_input(write, at)].shape) == 1 for at in (1, 6, 7))
+    plain = all(prod(write.types[write.input(at)].shape) == 1 for at in (1, 6, 7))
     if not plain or (prod(scale) != 1 and scale != (weights[0],)):
         return False
     if {write.type(0).elem, write.type(3).elem} - BYTES:
@@ -240,7 +236,7 @@ def linear_convolution(write: Writer) -> bool:
     if found is None:
         return False
     wide = [1, -1, *[1] * (len(weights) - 2)]
-    bias = _input(write, 8)
+    bias = write.input(8)
     if bias:
         found = write.op("Cast", found, to=_INT)
         found = write.op("Add", found, write.reshape(bias, wide))
@@ -248,5 +244,5 @@ def linear_convolution(write: Writer) -> bool:
     factors = [write.reshape(name, wide if place == 4 else []) for place, name in names.items()]
     if prod(scale) == 1:
         factors[1] = write.reshape(names[4], [])
-    _requantized(write, found, factors, _input(write, 7))
+    _requantized(write, found, factors, write.input(7))
     return True

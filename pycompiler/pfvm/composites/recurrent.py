@@ -93,9 +93,6 @@ class Recurrent(Writer):
     def _text(self, name: str, default: str) -> str:
         return bytes(self.attribute(name, default.encode())).decode()
 
-    def _name(self, index: int) -> str:
-        return self.node.input[index] if index < len(self.node.input) else ""
-
     def _part(self, name: str, number: int, shape: list[int]) -> str:
         """Append the part of an operand for one direction, without the axis of directions."""
         return self.reshape(self.cut(name, [0], [number], [number + 1]), shape)
@@ -117,7 +114,7 @@ class Recurrent(Writer):
         return self.constant(zeros, "zeros")
 
     def _start(self, index: int, number: int, shape: list[int]) -> str:
-        name = self._name(index)
+        name = self.input(index)
         if not name:
             return self._zeros(shape)
         if self._batch_first:
@@ -138,7 +135,7 @@ class Recurrent(Writer):
             value = self.op("Transpose", value, perm=[1, 0, 2])
         flat = self.reshape(value, [steps * batch, width])
         given = self.op("MatMul", flat, self.op("Transpose", weight, perm=[1, 0]))
-        bias = self._name(_BIAS)
+        bias = self.input(_BIAS)
         more = ""
         if bias:
             both = self._part(bias, number, [2, gates * size])
@@ -149,7 +146,7 @@ class Recurrent(Writer):
         own = self.op("Transpose", own, perm=[1, 0])
         state = self._start(_STATE, number, [batch, size])
         cell = self._start(_CELL, number, [batch, size]) if gates == 4 else ""
-        lengths, peepholes = self._name(_LENGTHS), self._name(_PEEPHOLES)
+        lengths, peepholes = self.input(_LENGTHS), self.input(_PEEPHOLES)
         if lengths:
             lengths = self.reshape(lengths, [batch, 1])
         looks = [self._part(peepholes, number, [3 * size])] if peepholes else []

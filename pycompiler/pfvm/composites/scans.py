@@ -48,13 +48,9 @@ def _cumulative(write: Writer, join: str, neutral: int) -> bool:
 
 def product(write: Writer) -> bool:
     """Multiply the first half by the second, until one factor is left on each axis."""
-    shape = list(write.type(0).shape)
-    name = write.node.input[1] if len(write.node.input) > 1 else ""
-    if name and name not in write.data:
+    shape, axes = list(write.type(0).shape), write.reduced_axes()
+    if axes is None:
         return False
-    axes = [int(axis) % len(shape) for axis in write.data[name].reshape(-1)] if name else []
-    if not axes and not int(write.attribute("noop_with_empty_axes", 0)):
-        axes = list(range(len(shape)))
     value = write.node.input[0]
     for axis in axes:
         size = shape[axis]

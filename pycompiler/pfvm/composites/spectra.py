@@ -66,7 +66,7 @@ def stft(write: Writer) -> bool:
 
 def _number(write: Writer, place: int, default: int | None) -> int | None:
     """Return an input that is one number; 0 if it is no constant."""
-    name = write.node.input[place] if place < len(write.node.input) else ""
+    name = write.input(place)
     if not name:
         return default
     given = write.data.get(name)
@@ -75,7 +75,7 @@ def _number(write: Writer, place: int, default: int | None) -> int | None:
 
 def _axis(write: Writer, rank: int) -> int | None:
     """Return the axis of a DFT: an input since opset 20, an attribute before."""
-    name = write.node.input[2] if len(write.node.input) > 2 else ""
+    name = write.input(2)
     if name:
         given = write.data.get(name)
         return None if given is None else int(given.reshape(-1)[0]) % rank

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from ...graph.dtypes import device_dtype
 from ...graph.graph import TensorType
 from ...machine import Target
-from ..names import fresh
+from ..names import reserved
 from ..session import Array
 
 #: The element types that most rules accept. Short floats are singles on the device.
@@ -81,6 +81,10 @@ class Writer:
         """The most long words of a row that may be picked from a table in DRAM."""
         return self.target.dar_row if self.target is not None else 0
 
+    def input(self, index: int) -> str:
+        """Return the name of an input; empty if it is not given."""
+        return self.node.input[index] if index < len(self.node.input) else ""
+
     def type(self, index: int) -> TensorType:
         """Return the type of an input."""
         return self.types[self.node.input[index]]
@@ -95,6 +99,16 @@ class Writer:
     def single(self, name: str, default: float) -> float:
         """Return an attribute in floating point, which ONNX keeps as a single."""
         return float(np.float32(self.attribute(name, default)))
+
+    def reduced_axes(self) -> list[int] | None:
+        """Return the axes of a reduction, from its second input; None if they are not constant."""
+        rank, name = len(self.type(0).shape), self.input(1)
+        if name and name not in self.data:
+            return None
+        found = [int(axis) % rank for axis in self.data[name].reshape(-1)] if name else []
+        if found or int(self.attribute("noop_with_empty_axes", 0)):
+            return found
+        return list(range(rank))
 
     def viewed(self, name: str) -> str:
         """Return what a value is a Reshape or Flatten of; empty if it is none."""
@@ -231,9 +245,7 @@ class Writer:
 
     def name(self, what: str) -> str:
         """Return a new name for a value."""
-        name = fresh(f"{self.node.output[0]}.{what}", self.taken)
-        self.taken.add(name)
-        return name
+        return reserved(f"{self.node.output[0]}.{what}", self.taken)
 
     def pick(self, value: str, axis: int, places: Array, result: str | None = None) -> str:
         """Append the elements at ``places`` of ``axis``: a Slice if they are evenly spaced."""

@@ -18,7 +18,7 @@ from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
 from ...layers.base import Cut
 from ...layers.split_concat import CONCAT, RECUT, SPLIT
-from ...pfvm.names import fresh
+from ...pfvm.names import reserved
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
 
@@ -111,15 +111,9 @@ class _Cutter:
                 # The last slice ends with the axis, because a reduction must not read padding.
                 size = min(size, self.found.lengths[one] - index[one] * size)
             shape[axis] = size * self.found.axes.factor((name, axis))
-        called = fresh(f"{origin}{number}", self.names)
-        self.names.add(called)
+        called = reserved(f"{origin}{number}", self.names)
         type = TensorType(value.type.elem, tuple(shape))
         self.values[called] = replace(value, name=called, type=type, origin=origin)
-        return called
-
-    def _node_name(self, wanted: str) -> str:
-        called = fresh(wanted, self.node_names)
-        self.node_names.add(called)
         return called
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -133,13 +127,13 @@ class _Cutter:
             yield self._slice(name, dict(zip(classes, at, strict=True)))
 
     def _split(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
-        called = self._node_name(f"{name}.split")
+        called = reserved(f"{name}.split", self.node_names)
         made = MNNode(called, SPLIT, (name,), tuple(self._all_slices(name)))
         self.values[name] = whole.values[name]
         self._add(key, replace(made, segment=node.segment, source=node.source))
 
     def _concat(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
-        called = self._node_name(f"{name}.concat")
+        called = reserved(f"{name}.concat", self.node_names)
         made = MNNode(called, CONCAT, tuple(self._all_slices(name)), (name,))
         self.values[name] = whole.values[name]
         self._add(key, replace(made, segment=node.segment, source=node.source))
@@ -157,7 +151,7 @@ class _Cutter:
             flat = _flat(at, counts)
             sliced = replace(node, slice=flat) if classes else node
             if classes:
-                name = self._node_name(f"{node.name}.t{flat}")
+                name = reserved(f"{node.name}.t{flat}", self.node_names)
                 sliced = replace(sliced, name=name, origin=f"{node.name}.t")
             inputs = tuple(self._slice(n, index) if n else n for n in node.inputs)
             if not joined:
@@ -173,7 +167,7 @@ class _Cutter:
             if kept in totals:
                 total = self._slice(out, index) if last else None
                 total = total or self._new(out, f"{out}.sum", flat, index)
-                name = self._node_name(f"{node.name}.join{flat}")
+                name = reserved(f"{node.name}.join{flat}", self.node_names)
                 join = MNNode(name, _joins(cuts), (totals[kept], part), (total,))
                 join = replace(join, source=node.source, segment=node.segment)
                 join = replace(join, slice=flat, origin=f"{node.name}.join")

@@ -10,7 +10,7 @@ from ...layers.dram_transfer import DOWNLOAD, UPLOAD
 from ...layers.forget import FORGET
 from ...layers.local_copy import COPY
 from ...machine import Target
-from ...pfvm.names import fresh
+from ...pfvm.names import reserved
 from ..lm_copies import lm_copy, move, without_unread
 from . import plan
 from .plan import Action
@@ -72,8 +72,7 @@ class _Rebuilt:
         outputs = [new.get(name, name) for name in node.outputs]
         name = node.name
         if action.again:
-            name = fresh(f"{node.name}.again", self.node_names)
-            self.node_names.add(name)
+            name = reserved(f"{node.name}.again", self.node_names)
         again = replace(node, name=name, inputs=inputs, outputs=tuple(outputs))
         self.nodes.append(replace(again, inplace=choice.setting.inplace))
 
@@ -93,8 +92,7 @@ class _Rebuilt:
         location = BANKS[bank]
         whole = self.graph.values[self.problem.values[value]]
         made = lm_copy(whole, location.memory, location, node, self.target)
-        made = replace(made, name=fresh(made.name, self.names))
-        self.names.add(made.name)
+        made = replace(made, name=reserved(made.name, self.names))
         self.values[made.name] = made
         self.where[value, bank] = made.name
         return made.name
@@ -104,8 +102,7 @@ class _Rebuilt:
         made = move(op, first, self._value(result) if result else first, node)
         if result is None:
             made = replace(made, outputs=())
-        made = replace(made, name=fresh(made.name, self.node_names))
-        self.node_names.add(made.name)
+        made = replace(made, name=reserved(made.name, self.node_names))
         self.nodes.append(made)
 
     def _value(self, name: str) -> MNValue:

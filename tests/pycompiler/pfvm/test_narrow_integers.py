@@ -12,6 +12,7 @@ from compiling import compiled, run, sampled
 from onnx import helper
 
 from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.session import HostSession
 
 Array = np.ndarray[Any, Any]
 SMALL = ("int8", "uint8", "int16", "uint16", "uint32")
@@ -92,6 +93,34 @@ def test_against_numpy(named: str, dtype: str) -> None:
     found = run(made, {"a": a, "b": b}, "mini")["y"]
     assert found.dtype == wanted.dtype
     assert np.array_equal(found, wanted), (a[found != wanted][:4], b[found != wanted][:4])
+
+
+#: Reductions that make reals, of numbers of which none is below 0.
+REALS: dict[str, Callable[[Array], Array]] = {
+    "ReduceMean": lambda x: x.mean(1),
+    "ReduceL2": lambda x: np.sqrt((x * x).sum(1)),
+    "ReduceLogSum": lambda x: np.log(x.sum(1)),
+    "ReduceLogSumExp": lambda x: np.logaddexp.reduce(x, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("op", REALS)
+def test_reductions_to_reals(op: str, dtype: str) -> None:
+    """Their sums leave the type, and those of squares leave 64 bits."""
+    x = np.abs(drawn(dtype, len(op))[0][1:121].reshape(5, 24)) // np.array(8, dtype)
+    of, kind = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(x.dtype)
+    node = helper.make_node(op, ["x", "axes"], ["y"], keepdims=0)
+    axes = helper.make_tensor("axes", 7, [1], [1])
+    graph = helper.make_graph([node], "g", [of("x", kind, x.shape)], [of("y", kind, (5,))], [axes])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    wanted = np.trunc(REALS[op](x.astype(np.float64)))
+    made, report = compiled(model, "mini")
+    assert report["host_fallback"] == []
+    session = HostSession(model.SerializeToString(), op)
+    for found in (run(made, {"x": x}, "mini")["y"], session.run({"x": x})["y"]):
+        assert found.dtype == x.dtype
+        assert np.allclose(found, wanted, rtol=1e-14, atol=0 if op == "ReduceMean" else 1)
 
 
 REDUCTIONS: dict[str, Callable[..., Array]] = {

@@ -88,6 +88,26 @@ def test_sums_of_integers_are_exact(call: str, kind: str) -> None:
     assert (found.dtype, found.tolist()) == (x.dtype, wanted.tolist())
 
 
+def test_only_what_onnxruntime_mistakes_runs_in_the_evaluator() -> None:
+    """A power of integers is exact, and other nodes before, beside and behind it run as before."""
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (int64[2] x, float[2] y, bool up) =>
+        (int64[2] z, float[2] s, int64[2] w) {
+        one = Constant<value_int=1>() more = Add(x, one) power = Pow(more, x) z = Sub(power, one)
+        s = Softmax(y)
+        w = If(up) <then_branch = a () => (int64[2] u) { u = Pow(x, one) },
+                    else_branch = b () => (int64[2] v) { v = Neg(x) }> }"""
+    session = HostSession(onnx.parser.parse_model(text).SerializeToString(), "model")
+    assert session.runtime == "onnx.reference and onnxruntime"
+    x, y = np.array([14, 15]), np.array([0.5, 1.5], np.float32)
+    found = session.run({"x": x, "y": y, "up": np.array(False)})
+    assert found["z"].tolist() == [15**14 - 1, 16**15 - 1]
+    assert found["w"].tolist() == [-14, -15]
+    assert np.allclose(found["s"], np.exp(y) / np.exp(y).sum())
+    alone = onnx.parser.parse_model(text)
+    del alone.graph.node[:4], alone.graph.node[1:], alone.graph.output[0], alone.graph.output[1]
+    assert HostSession(alone.SerializeToString(), "model").runtime == "onnxruntime"
+
+
 def test_types_are_inferred_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """onnx copies a model four times to infer its types."""
     weights = np.ones((300, 300), np.float32)

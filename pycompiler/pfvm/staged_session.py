@@ -1,0 +1,104 @@
+"""Models of which the host runs some nodes one by one: in stages between other sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+
+from ..graph.stages import stages
+from .declared import inferred
+from .names import outer_reads
+from .torch_calls import DOMAIN, called
+
+
+class StagedSession:
+    """A model cut into stages: each is a model of ``start``, or nodes that run one by one.
+
+    These are calls of torch, and the nodes that ``apart`` marks, which ``alone`` makes sessions of.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        start: Callable[[onnx.ModelProto], Any],
+        apart: Sequence[bool],
+        alone: Callable[[onnx.ModelProto], Any],
+    ):
+        model = inferred(model)
+        graph = model.graph
+        self._outputs = [info.name for info in graph.output]
+        self._constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+        makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
+        reads = [[*node.input, *outer_reads(node)] for node in graph.node]
+        calls = [node.domain == DOMAIN for node in graph.node]
+        plain = [not call and not other for call, other in zip(calls, apart, strict=True)]
+        found = stages(plain, [[makers[n] for n in names if n in makers] for names in reads])
+        readers: dict[str, set[int]] = {name: {-1} for name in self._outputs}
+        for at, names in enumerate(reads):
+            for name in names:
+                readers.setdefault(name, set()).add(at)
+        #: A session, its results and what it reads, or a call of torch, in the order of their runs.
+        self._steps: list[tuple[Any, list[str], list[str]] | onnx.NodeProto] = []
+
+        def add(own: Sequence[int], made: Callable[[onnx.ModelProto], Any]) -> None:
+            nodes = [graph.node[at] for at in own]
+            results = [n for node in nodes for n in node.output if readers.get(n, set()) - {*own}]
+            part = _part(model, nodes, results)
+            self._steps.append((made(part), results, [port.name for port in part.graph.input]))
+
+        for stage in sorted(set(found)):
+            own = [at for at, number in enumerate(found) if number == stage]
+            if plain[own[0]]:
+                add(own, start)
+                continue
+            for at in own:
+                if calls[at]:
+                    self._steps.append(graph.node[at])
+                else:
+                    add([at], alone)
+
+    @property
+    def runtime(self) -> str:
+        """The libraries that run the model."""
+        used = (
+            "torch" if isinstance(one, onnx.NodeProto) else one[0].runtime for one in self._steps
+        )
+        return " and ".join(sorted(set(used)))
+
+    def run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the results in order. Raises what a stage raises, ImportError without torch."""
+        known = {**self._constants, **feed}
+        for step in self._steps:
+            if isinstance(step, onnx.NodeProto):
+                known |= called(step, [known[name] for name in step.input])
+                continue
+            session, results, needs = step
+            given = {name: known[name] for name in needs}
+            known |= zip(results, session.run(given), strict=True)
+        return [known[name] for name in self._outputs]
+
+
+def _part(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], results: Iterable[str]
+) -> onnx.ModelProto:
+    """Return a model of some nodes, which reads what they do not make."""
+    graph = model.graph
+    infos = {info.name: info for info in (*graph.input, *graph.value_info, *graph.output)}
+    made = {name for node in nodes for name in node.output}
+    read = dict.fromkeys(n for node in nodes for n in (*node.input, *outer_reads(node)) if n)
+    constants = [tensor for tensor in graph.initializer if tensor.name in read]
+    known = made | {tensor.name for tensor in constants}
+    part = onnx.helper.make_graph(
+        nodes,
+        "part",
+        [infos[name] for name in read if name not in known],
+        [infos.get(name, onnx.ValueInfoProto(name=name)) for name in results],
+        constants,
+        value_info=[infos[name] for name in made if name in infos and name not in results],
+    )
+    out = onnx.helper.make_model(part, opset_imports=model.opset_import)
+    out.ir_version = model.ir_version
+    return out
