@@ -34,6 +34,5 @@ def host_model(segment: Segment, imported: ImportedModel) -> bytes:
         [info(name) for name in segment.outputs],
         [onnx.numpy_helper.from_array(data[name], name) for name in constants],
     )
-    model = onnx.helper.make_model(graph, opset_imports=imported.opsets)
-    model.ir_version = imported.ir_version
-    return bytes(model.SerializeToString())
+    facts = {"opset_imports": imported.opsets, "ir_version": imported.ir_version}
+    return bytes(onnx.helper.make_model(graph, **facts).SerializeToString())

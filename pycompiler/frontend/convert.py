@@ -13,6 +13,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 import torch
 from onnxscript import rewriter
+from torch.utils._pytree import tree_leaves
 
 from ..errors import PycompilerError, error
 from ..graph.dtypes import uncomputed
@@ -25,6 +26,9 @@ from .plain_operators.replacements import not_expressible
 from .simpler_calls import with_copied_results
 from .torch_dtypes import TORCH_DTYPES, dtype_name
 from .translations import translations
+
+#: Complex numbers, which are pairs of real ones in a model.
+_PAIRS = {torch.complex64, torch.complex128}
 
 
 def convert(
@@ -144,9 +148,11 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
         problem = problem.__cause__
         if type(problem).__name__ == "DispatchError" and node is not None:
             return not_expressible(str(node.target), place)
-    if isinstance(problem, KeyError) and isinstance(problem.args[0], torch.dtype):
+    values = tree_leaves(node.meta.get("val") if node is not None else None)
+    dtypes = {one.dtype for one in values if isinstance(one, torch.Tensor)} - _PAIRS
+    for dtype in dtypes.difference(TORCH_DTYPES.values()):
         legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
-        found = uncomputed("value", str(node), dtype_name(problem.args[0]), legal)
+        found = uncomputed("value", str(node), dtype_name(dtype), legal)
         found.place = place
         return found
     first = (str(problem).strip() or type(problem).__name__).splitlines()[0]

@@ -1,12 +1,13 @@
 """Calls on shapes for which ONNX has no form, in operators that keep their meaning.
 
 ONNX squeezes no axis of several elements, and reduces or writes along no axis of a number. Its
-LSTM has no projections. torch's exporter fails at affine grids of one row. The table has whether a
-call is concerned, and what computes it.
+LSTM has no projections. torch's exporter fails at affine grids of one row, and cuts the steps of
+integers afterwards. The table has whether a call is concerned, and what computes it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,16 +24,16 @@ def _first(node: torch.fx.Node) -> torch.Tensor:
 
 
 def _wide(node: torch.fx.Node) -> bool:
-    """Whether a squeezed axis has several elements: torch leaves it alone."""
+    """Whether a squeezed axis has several elements, or there is none: torch leaves them alone."""
     x, axes = _first(node), node.args[1]
     chosen = [axes] if isinstance(axes, int) else list(axes)  # type: ignore[arg-type]
-    return any(x.ndim and x.shape[axis] != 1 for axis in chosen)
+    return not x.ndim or not chosen or any(x.shape[axis] != 1 for axis in chosen)
 
 
 def _squeezed(x: torch.Tensor, axes: int | Sequence[int]) -> Any:
     chosen = [axes] if isinstance(axes, int) else axes
     own = {axis % x.ndim for axis in chosen if x.ndim}
-    if all(x.shape[axis] == 1 for axis in own):
+    if own and all(x.shape[axis] == 1 for axis in own):
         return NotImplemented
     return x.view([n for axis, n in enumerate(x.shape) if n != 1 or axis not in own])
 
@@ -89,6 +90,17 @@ def _projected(x: torch.Tensor, state: Sequence[torch.Tensor], *args: Any) -> An
     return torch._decomp.decompositions.lstm_impl(x, state, *args)
 
 
+def _is_cut(node: torch.fx.Node) -> bool:
+    return float in map(type, node.args) and not node.meta["val"].is_floating_point()
+
+
+def _whole_steps(start: float, end: float, step: float = 1, *, dtype: Any = None, **_: Any) -> Any:
+    """Return integers from a start that is cut, by a step that is cut, as many as uncut ones."""
+    if dtype is None or dtype.is_floating_point or float not in map(type, (start, end, step)):
+        return NotImplemented
+    return (torch.arange(math.ceil((end - start) / step)) * int(step) + int(start)).to(dtype)
+
+
 _SPREADS = (_ATEN.var, _ATEN.std, _ATEN.var_mean, _ATEN.std_mean)
 _OF_ONE_AXIS = [
     *(_ATEN.any.dim, _ATEN.any.dims, _ATEN.all.dim, _ATEN.all.dims, _ATEN.aminmax.default),
@@ -97,6 +109,7 @@ _OF_ONE_AXIS = [
     *(_ATEN.scatter.src, _ATEN.scatter.value, _ATEN.scatter_add.default),
 ]
 ODD_SHAPES: Mapping[Any, tuple[_Concerns, Callable[..., Any]]] = {
+    **dict.fromkeys((_ATEN.arange.start, _ATEN.arange.start_step), (_is_cut, _whole_steps)),
     _ATEN.squeeze.dim: (_wide, _squeezed),
     _ATEN.squeeze.dims: (_wide, _squeezed),
     **{op: (is_number, _of_number(op)) for op in _OF_ONE_AXIS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -102,9 +103,10 @@ def _floor(node: torch.fx.Node) -> None:
     place = names.index("ceil_mode") if "ceil_mode" in names else len(node.args)
     if node.args[place:] and node.args[place]:
         args = (*node.args[:place], False, *node.args[place + 1 :])
-        made = node.target(*torch.fx.node.map_arg(args, lambda n: n.meta["val"]))  # type: ignore[operator]
-        shapes = [tree_leaves(found)[0].shape for found in (made, node.meta["val"])]
-        node.args = args if shapes[0] == shapes[1] else node.args
+        with contextlib.suppress(RuntimeError):  # the gradients are those of more windows
+            made = node.target(*torch.fx.node.map_arg(args, lambda n: n.meta["val"]))  # type: ignore[operator]
+            shapes = [tree_leaves(found)[0].shape for found in (made, node.meta["val"])]
+            node.args = args if shapes[0] == shapes[1] else node.args
 
 
 def _set_to(node: torch.fx.Node, number: complex) -> None:

@@ -47,10 +47,6 @@ class Back(Writer):
         """Return the shape of an output."""
         return self.types[self.node.output[index]].shape
 
-    def input(self, index: int) -> str:
-        """Return the name of an input; empty if it is left out."""
-        return self.node.input[index] if index < len(self.node.input) else ""
-
     def known(self, index: int) -> list[int] | None:
         """Return the integers of a constant input; None if it is left out or no constant."""
         name = self.input(index)

@@ -5,18 +5,6 @@ from __future__ import annotations
 from .back import Back, Rule
 
 
-def _axes(back: Back) -> list[int] | None:
-    """Return the axes of a reduction; None if they are no constants."""
-    rank = len(back.shape(0))
-    if back.input(1):
-        found = back.known(1)
-        if found is None:
-            return None
-        if found:
-            return [axis % rank for axis in found]
-    return [] if int(back.attribute("noop_with_empty_axes", 0)) else list(range(rank))
-
-
 def _kept(back: Back, value: str, axes: list[int]) -> str:
     """Append ``value`` with the reduced axes at size 1."""
     shape = [1 if axis in axes else size for axis, size in enumerate(back.shape(0))]
@@ -24,7 +12,7 @@ def _kept(back: Back, value: str, axes: list[int]) -> str:
 
 
 def _reduce_sum(back: Back) -> bool:
-    axes = _axes(back)
+    axes = back.reduced_axes()
     if axes is None:
         return False
     back.give(0, back.op("Expand", _kept(back, back.grad, axes), back.ints(back.shape(0))))
@@ -33,7 +21,7 @@ def _reduce_sum(back: Back) -> bool:
 
 def _reduce_extreme(back: Back) -> bool:
     """Share each gradient among the elements that are the largest (or smallest)."""
-    axes = _axes(back)
+    axes = back.reduced_axes()
     if axes is None:
         return False
     hit = back.op("Equal", back.input(0), _kept(back, back.node.output[0], axes))

@@ -3,7 +3,7 @@
 Integers of 8 and 16 bits are 32-bit integers on the device, in memory too. An operator that may
 leave their range works on `int32`, and a Cast brings the result back, modulo 2^8 or 2^16. `uint32`
 works on `int64`. So does the division of `int32`, which needs room for its corrections. The
-division of 64-bit integers works on magnitudes without sign. Reductions that make reals work on
+division of 64-bit integers works on magnitudes without sign. Operators that make reals work on
 doubles, as in onnxruntime.
 """
 
@@ -38,10 +38,8 @@ _OF_DATA = {
 }
 #: The same, but what they give are places.
 _OF_PLACES = dict.fromkeys(("ArgMax", "ArgMin"), (0,))
-#: Reductions of integers that make reals, which are cut to integers.
-_OF_REALS = dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), (0,))
-#: Moves that have no choice of truth values.
-_MOVES = frozenset({"GatherElements"})
+#: Operators of integers that make reals, which are cut to integers.
+_OF_REALS = frozenset({"ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "Shrink"})
 _DIVISIONS = frozenset({"Div", "Mod"})
 _LONG = frozenset({"int64", "uint64"})
 
@@ -69,10 +67,10 @@ class _Writer:
         elem = self.types[node.input[-1]].elem if node.input and node.input[-1] else ""
         op = node.op_type
         data = self.types[node.input[0]].elem if node.input and node.input[0] else ""
-        places = {**_OF_DATA, **_OF_PLACES}.get(op)
-        if op in _OF_REALS and data in ("int32", "uint32", *_LONG):
-            self._of_data(node, data, "double", _OF_REALS[op])
-        elif places is not None and (data == "uint32" or (data == "bool" and op in _MOVES)):
+        places, picks = {**_OF_DATA, **_OF_PLACES}.get(op), op == "GatherElements"
+        if op in _OF_REALS and data in (*_WIDE, "int32", *_LONG):
+            self._of_data(node, data, "double", (0,))
+        elif places is not None and (data == "uint32" or (data == "bool" and picks)):
             self._of_data(node, data, "int32" if data == "bool" else _WIDE[data], places)
         elif op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
             self._divide(node, elem)
@@ -100,8 +98,8 @@ class _Writer:
         self.nodes.append(made)
         if node.op_type not in _OF_PLACES and node.output[0]:
             found = made.output[0] = reserved(f"{node.output[0]}.{wide}", self.taken)
-            if (wide, elem) == ("double", "uint32"):  # the device casts no double to it
-                found = self.cast(node, found, "int64")
+            if wide == "double" and elem in _WIDE:  # the device casts no double to it
+                found = self.cast(node, found, _WIDE[elem])
             self.cast(node, found, elem, node.output[0])
 
     def op(

@@ -18,7 +18,7 @@ _LONGS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 def faulty(model: onnx.ModelProto) -> list[bool]:
     """Return for each node of the graph whether onnxruntime would compute it otherwise."""
     used = {node.op_type for part in graphs(model.graph) for node in part.node}
-    if not used.intersection([*_AS_REALS, *_POOLS, "MaxUnpool", "DFT"]):
+    if not used.intersection([*_AS_REALS, *_POOLS, "MaxUnpool", "DFT", "Shrink"]):
         return [False] * len(model.graph.node)
     graph = inferred(model).graph
     parts = list(graphs(graph))
@@ -33,16 +33,17 @@ def _is_faulty(node: onnx.NodeProto, kinds: Mapping[str, int]) -> bool:
 
     onnxruntime places the elements of a MaxUnpool with a given shape as if it had none, pads a pool
     with gaps as if it had none, divides an inverse DFT of doubles by a length that it rounds to a
-    single, and computes powers and products of integers as doubles.
+    single, as it rounds doubles in a Shrink, and computes powers and products of integers as
+    doubles.
     """
     facts = {a.name: a for a in node.attribute}
     if node.op_type in _AS_REALS:
         return kinds.get(node.output[0]) in _LONGS
     if node.op_type in _POOLS:
         return "auto_pad" in facts and b"SAME" in facts["auto_pad"].s and "dilations" in facts
-    if node.op_type == "DFT":
-        double = kinds.get(node.input[0]) == onnx.TensorProto.DOUBLE
-        return double and "inverse" in facts and bool(facts["inverse"].i)
+    if node.op_type in ("DFT", "Shrink"):
+        rounds = node.op_type == "Shrink" or ("inverse" in facts and bool(facts["inverse"].i))
+        return rounds and kinds.get(node.input[0]) == onnx.TensorProto.DOUBLE
     if node.op_type == "MaxUnpool":
         return len(node.input) > 2
     return any(_is_faulty(inner, kinds) for body in bodies_of(node) for inner in body.node)

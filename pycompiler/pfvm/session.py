@@ -158,8 +158,8 @@ def results_of(
         if name in held:
             graph.initializer.add().CopyFrom(held[name])
             graph.initializer[-1].name = name
-    small = onnx.helper.make_model(graph, opset_imports=model.opset_import)
-    small.ir_version = model.ir_version
+    facts = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
+    small = onnx.helper.make_model(graph, **facts)
     kind = onnx.helper.tensor_dtype_to_np_dtype
     zeros = {n: np.zeros(types[n][1], kind(types[n][0])) for n in names if n not in held}
     try:

@@ -99,6 +99,5 @@ def _part(
         constants,
         value_info=[infos[name] for name in made if name in infos and name not in results],
     )
-    out = onnx.helper.make_model(part, opset_imports=model.opset_import)
-    out.ir_version = model.ir_version
-    return out
+    facts = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
+    return onnx.helper.make_model(part, **facts)

@@ -25,7 +25,7 @@ from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..layers.switch.pass_moves import LayoutChange
 from ..machine import Target
-from ..pfvm.names import fresh
+from ..pfvm.names import fresh, reserved
 from .switch_plan import plan_switch
 
 #: Operators that the compiler puts between nodes of the model.
@@ -47,8 +47,7 @@ class _Inserting:
 
     def private(self, name: str) -> str:
         """Make a value like ``name``, and return its name."""
-        found = fresh(f"{name}.own", self.names)
-        self.names.add(found)
+        found = reserved(f"{name}.own", self.names)
         self.values[found] = replace(self.graph.values[name], name=found)
         return found
 
@@ -297,8 +296,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                 values[name] = replace(
                     other, name=name, layout=step.layout, num_lw=step.layout.num_lw(target.cycles)
                 )
-            called = node.name if last else fresh(f"{node.name}.{step.level.value}", taken)
-            taken.add(called)
+            called = node.name if last else reserved(f"{node.name}.{step.level.value}", taken)
             nodes.append(
                 replace(
                     node, name=called, inputs=(before,), outputs=(name,), plan=OnePass(step.level)

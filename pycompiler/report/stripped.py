@@ -42,8 +42,8 @@ def stripped(graph: MNGraph) -> bytes:
         opset_imports=[helper.make_opsetid(DOMAIN, _OPSET), helper.make_opsetid("", 20)],
         producer_name="pycompiler",
         producer_version=__version__,
+        ir_version=_IR_VERSION,
     )
-    model.ir_version = _IR_VERSION
     helper.set_model_props(model, {"target": graph.target, "stage": graph.stage.name.lower()})
     return bytes(model.SerializeToString(deterministic=True))
 

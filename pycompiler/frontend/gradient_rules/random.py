@@ -122,9 +122,7 @@ def _bernoulli(tensor: torch.Tensor, p: float = 0.5, *, generator: Any = None) -
 
 
 def _native_dropout(tensor: torch.Tensor, p: float, train: bool | None) -> Any:
-    if train is False:
-        return NotImplemented
-    kept = _chosen(tensor, 1 - p)
+    kept = NotImplemented if train is False else _chosen(tensor, 1 - p)
     if kept is NotImplemented:
         return NotImplemented
     scale = 0.0 if p == 1 else 1 / (1 - p)

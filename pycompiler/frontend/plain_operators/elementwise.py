@@ -84,14 +84,21 @@ def _isclose(
 def _frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return mantissas from 0.5 to below 1, and exponents."""
     size = x.abs()
-    known = torch.where(size == 0, torch.ones_like(size), size)
+    plain = (size > 0) & (size < math.inf)
+    known = torch.where(plain, size, torch.ones_like(size))
     exponent = torch.floor(torch.log2(known)) + 1
-    mantissa = known * torch.pow(2.0, -exponent)
+    mantissa = _scaled(known, -exponent)
     # The logarithm may round across a whole number.
     exponent = torch.where(mantissa >= 1, exponent + 1, exponent)
     exponent = torch.where(mantissa < 0.5, exponent - 1, exponent)
-    exponent = torch.where(size == 0, torch.zeros_like(exponent), exponent)
-    return x * torch.pow(2.0, -exponent), exponent.to(torch.int32)
+    exponent = torch.where(plain, exponent, torch.zeros_like(exponent))
+    return _scaled(x, -exponent), exponent.to(torch.int32)
+
+
+def _scaled(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
+    """Return ``x`` times a power of two, which may lie beyond the range of its type."""
+    half = torch.floor(exponent * 0.5)
+    return x * torch.pow(2.0, half) * torch.pow(2.0, exponent - half)
 
 
 def polynomial(x: torch.Tensor, coefficients: Sequence[float]) -> torch.Tensor:

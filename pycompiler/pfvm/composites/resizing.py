@@ -71,12 +71,16 @@ def _text(write: Writer, name: str, default: str) -> str:
 
 
 def _axes(write: Writer, ways: str) -> list[_Axis] | None:
-    """Return the axes that change; None if they are not constant, or too long for LM."""
+    """Return the axes that change; None if they are not constant, or too long for LM.
+
+    Axes whose size stays are copied where onnxruntime does so, whatever their scale and region.
+    """
     shape, result = write.type(0).shape, write.types[write.node.output[0]].shape
     roi, scales, sizes = (
         write.data.get(name) if name else None for name in (*write.node.input[1:], "", "", "")[:3]
     )
     kind = np.float64 if write.type(0).elem == "double" else np.float32
+    antialias = int(write.attribute("antialias", 0))
     numbers = [int(axis) % len(shape) for axis in write.attribute("axes", range(len(shape)))]
     given = [float(result[axis] / shape[axis]) for axis in numbers]
     if scales is not None and scales.size:
@@ -97,7 +101,7 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
                 return None
             region = (float(roi[place]), float(roi[place + len(numbers)]))
         size, count = shape[axis], result[axis]
-        if size == count and scale == 1.0 and region == (0.0, 1.0):
+        if size == count and (scale == 1.0 or antialias or shape == result):
             continue
         if max(size, count) > write.rows:
             return None

@@ -20,6 +20,8 @@ CASES: list[tuple[str, Callable[[torch.Tensor], Any], torch.Tensor]] = [
     ("squeeze of axes", lambda x: x[:, :, None].squeeze((0, 2)), X),
     ("squeeze of no axis", lambda x: torch.squeeze(x, (0, 1)) * 2, X),
     ("squeeze of a number", lambda x: x.squeeze(0) * 2, ONE),
+    ("squeeze of axes of a number", lambda x: torch.squeeze(x, (0,)), ONE),
+    ("squeeze of chosen axes, of which there is none", lambda x: torch.squeeze(x[:, :1], ()), X),
     *(
         (f"{name} of a number, {keep}", lambda x, f=f, keep=keep: f(x, 0, keepdim=keep), ONE)
         for keep in (False, True)

@@ -59,10 +59,9 @@ def drawn(draw: random.Random, name: str) -> tuple[_Part, tuple[int, ...]] | Non
         reads[2:] = ["", f"{name}.sizes"]
         array = np.array([*shape[: len(rest)], *goal], np.int64)
     held.append(onnx.numpy_helper.from_array(array, reads[-1]))
-    stays = any(a == b for a, b in zip(sizes, goal, strict=True))
-    # onnxruntime copies where sizes stay, whatever the scale, and takes its regions otherwise. Its
-    # places of `half_pixel_symmetric` fall on other sides of a rounding.
-    if 0 in goal or stays or (way == "tf_crop_and_resize" and use == "policy"):
+    # onnxruntime takes regions of other axes then. Its places of `half_pixel_symmetric` fall on
+    # other sides of a rounding.
+    if 0 in goal or (way == "tf_crop_and_resize" and use == "policy"):
         return None
     if way == "half_pixel_symmetric" and mode == "nearest":
         return None

@@ -123,6 +123,26 @@ def test_reductions_to_reals(op: str, dtype: str) -> None:
         assert np.allclose(found, wanted, rtol=1e-14, atol=0 if op == "ReduceMean" else 1)
 
 
+@pytest.mark.parametrize("dtype", [*SMALL, "int32", "int64", "float64"])
+def test_shrink_by_parts_of_integers(dtype: str) -> None:
+    """ONNX's function of Shrink would cut `lambd` and `bias` first; onnxruntime keeps singles."""
+    x = np.array([0, 1, 2, 3, 100, 7, 120] if dtype[0] == "u" else [0, 1, -1, -3, 100, -100, 7])
+    x = x.astype(dtype)
+    of, kind = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(x.dtype)
+    node = helper.make_node("Shrink", ["x"], ["y"], lambd=1.5, bias=0.3)
+    graph = helper.make_graph([node], "g", [of("x", kind, x.shape)], [of("y", kind, x.shape)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    bias = np.sign(x.astype(float)) * float(np.float32(0.3))
+    wanted = np.where(np.abs(x.astype(float)) > 1.5, x - bias, 0).astype(dtype)
+    session = HostSession(model.SerializeToString(), "Shrink")
+    for found in (
+        run(compiled(model, "mini")[0], {"x": x}, "mini")["y"],
+        session.run({"x": x})["y"],
+    ):
+        assert found.dtype == x.dtype
+        assert np.allclose(found, wanted, rtol=1e-12, atol=0)
+
+
 REDUCTIONS: dict[str, Callable[..., Array]] = {
     "ReduceSum": np.add.reduce,
     "ReduceMax": np.maximum.reduce,

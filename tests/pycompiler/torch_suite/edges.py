@@ -349,6 +349,18 @@ def _shapes() -> Iterator[Call]:
     yield Call("variance of equal numbers", lambda x: x.var(1), (row,))
 
 
+def _sequences() -> Iterator[Call]:
+    """Integers between numbers that are none, and the parts of numbers at their limits."""
+    steps = ((-0.9, 2.1, 2.0), (-0.5, 2), (0, 2, 0.5), (3, -1, -0.7), (2.5,), (-1.5, 3.0, 1.5))
+    for given, dtype in itertools.product(steps, (torch.uint8, torch.int64, torch.float32)):
+        one = lambda x, g=given, d=dtype: torch.arange(*g, dtype=d) + x.to(d)  # noqa: E731
+        yield Call(f"arange {given} of {dtype}", one, (torch.zeros(1),))
+    for dtype in (torch.float32, torch.float64, *_HALVES):
+        info = torch.finfo(dtype)
+        x = torch.tensor([0.0, -0.0, _INF, -_INF, _NAN, 0.1, -3, info.max, info.tiny], dtype=dtype)
+        yield Call(f"frexp of {dtype}", torch.frexp, (x,))
+
+
 def edge_calls() -> list[Call]:
     """Return all calls."""
     parts = (
@@ -361,5 +373,6 @@ def edge_calls() -> list[Call]:
         _pools(),
         _shapes(),
         _choices(),
+        _sequences(),
     )
     return list(itertools.chain(*parts))

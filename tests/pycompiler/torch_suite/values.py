@@ -73,7 +73,10 @@ def _problems(calls: Sequence[Call]) -> list[str]:
     problems = [""] * len(calls)
     for name, tensor in wanted.items():
         number = int(name.partition(":")[0])
-        problems[number] = problems[number] or difference(_tensor(made[name].values()), tensor)
+        found = _tensor(made[name].values())
+        if calls[number].name.startswith("fft."):  # how terms cancel is the algorithm's
+            found, tensor = found + 0, tensor + 0
+        problems[number] = problems[number] or difference(found, tensor)
     return problems
 
 
