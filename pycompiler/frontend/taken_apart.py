@@ -207,6 +207,7 @@ def _wide_edges(node: torch.fx.Node) -> bool:
 def _logit(x: torch.Tensor, eps: float | None = None) -> Any:
     if eps is None or eps <= 0.5:
         return NotImplemented
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low, high = torch.full_like(x, eps), torch.full_like(x, 1 - eps)
     kept = torch.where(x < low, low, torch.where(x > high, high, x))
     return torch.log(kept / (1 - kept))

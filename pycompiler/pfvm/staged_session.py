@@ -89,7 +89,8 @@ def _part(
     infos = {info.name: info for info in (*graph.input, *graph.value_info, *graph.output)}
     made = {name for node in nodes for name in node.output}
     read = dict.fromkeys(n for node in nodes for n in (*node.input, *outer_reads(node)) if n)
-    constants = [tensor for tensor in graph.initializer if tensor.name in read]
+    given = {info.name for info in graph.input}  # with an initializer, it is a default
+    constants = [t for t in graph.initializer if t.name in read and t.name not in given]
     known = made | {tensor.name for tensor in constants}
     part = onnx.helper.make_graph(
         nodes,

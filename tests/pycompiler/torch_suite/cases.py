@@ -98,8 +98,10 @@ def _tests(name: str, info: Any) -> list[OperatorTest]:
 #: Operators whose results torch leaves open: indices of equal elements, memory, random numbers.
 _OPEN = frozenset({"kthvalue", "mode", "median", "nanmedian", "empty", "normal", "sort", "topk"})
 _RANDOM = re.compile(
-    "rand|dropout|empty|rrelu|normal|multinomial|exponential|uniform|bernoulli|cauchy|geometric"
+    "rand|lowrank|dropout|empty|rrelu|normal|multinomial|exponential|uniform|bernoulli|cauchy|geometric"
 )
+#: Operators whose steps torch computes in halves, beyond their range.
+_BEYOND_HALVES = frozenset({"matrix_exp", "linalg.matrix_exp"})
 _TYPES = (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 
 
@@ -115,6 +117,8 @@ def typed_samples(
         if not legal or open_ or name in _LONG:
             continue
         dtype = drawn.choice(legal)
+        if name in _BEYOND_HALVES and dtype in (torch.float16, torch.bfloat16):
+            continue
         seeded(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -187,6 +187,9 @@ def _types() -> Iterator[Call]:
     for power in (True, False, 2, 0.5):
         yield Call(f"mask ** {power!r}", lambda x, n=power: x**n, (mask,))
         yield Call(f"pow of mask by {power!r}", lambda x, n=power: torch.pow(x, n), (mask,))
+    for dtype, eps in itertools.product((torch.uint8, torch.int64, torch.float64), (0.2, 0.6)):
+        one = lambda x, e=eps: torch.logit(x, e)  # noqa: E731
+        yield Call(f"logit of {dtype}, {eps}", one, (torch.tensor([0, 1]).to(dtype),))
     yield Call("int ** 0.5", lambda x: x**0.5, (torch.tensor([2, 3]),))
     yield Call("angle of integers", torch.angle, (torch.tensor([-3, 2, 0]),))
     yield Call("angle", torch.angle, (torch.tensor([-3.0, 2.0, _NAN]),))
