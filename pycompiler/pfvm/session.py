@@ -6,8 +6,10 @@ and element types of operators that it has no kernel for.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ from .torch_calls import has_calls
 
 Array = NDArray[Any]
 
+#: How onnxruntime names the operator of a node for whose types it has no kernel.
+_LACKS = re.compile(r"implementation for (\w+)\(|of operator \((\w+)\)")
 #: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
@@ -79,12 +83,17 @@ class HostSession:
 
 
 def _started(model: onnx.ModelProto) -> StagedSession | _PlainSession:
+    """Start a model; nodes for which onnxruntime has no kernel, or a wrong one, run alone."""
     apart = faulty(model)
-    if any(apart) or has_calls(model):
-        return StagedSession(
-            model, _PlainSession, apart, lambda part: _PlainSession(part, slow=True)
-        )
-    return _PlainSession(model)
+    if not any(apart) and not has_calls(model):
+        try:
+            return _PlainSession(model)
+        except Exception as problem:  # the runtime's errors have no common base class
+            lacking = {op for found in _LACKS.findall(str(problem)) for op in found}
+            apart = [node.op_type in lacking for node in model.graph.node]
+            if not any(apart):
+                return _PlainSession(model, slow=True)
+    return StagedSession(model, _started, apart, partial(_PlainSession, slow=True))
 
 
 class _PlainSession:
@@ -97,17 +106,12 @@ class _PlainSession:
             return
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        try:
-            self._session = onnxruntime.InferenceSession(
-                self._model.SerializeToString(),
-                options,
-                providers=["CPUExecutionProvider"],
-                disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
-            )
-        except Exception:
-            self.reference = evaluator(self._model)
-            if self.reference is None:
-                raise
+        self._session = onnxruntime.InferenceSession(
+            self._model.SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
+        )
 
     @property
     def runtime(self) -> str:

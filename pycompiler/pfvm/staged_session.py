@@ -63,10 +63,8 @@ class StagedSession:
     @property
     def runtime(self) -> str:
         """The libraries that run the model."""
-        used = (
-            "torch" if isinstance(one, onnx.NodeProto) else one[0].runtime for one in self._steps
-        )
-        return " and ".join(sorted(set(used)))
+        used = ("torch" if isinstance(o, onnx.NodeProto) else o[0].runtime for o in self._steps)
+        return " and ".join(sorted({name for names in used for name in names.split(" and ")}))
 
     def run(self, feed: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the results in order. Raises what a stage raises, ImportError without torch."""

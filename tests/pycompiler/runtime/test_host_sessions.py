@@ -32,11 +32,17 @@ def _filtered(x: Tensor) -> Tensor:
     return functional.conv2d(x, torch.linspace(-1, 1, 18, dtype=x.dtype).reshape(1, 2, 3, 3))
 
 
+def _sampled(x: Tensor) -> Tensor:
+    grid = torch.linspace(-1, 1, 12, dtype=x.dtype).reshape(1, 2, 3, 2)
+    return functional.grid_sample(x, grid, align_corners=False)
+
+
 #: Functions of pictures (1, 2, 5, 6), with an element type that onnxruntime does not compute in.
 FUNCTIONS: Mapping[str, tuple[Callable[[Tensor], Any], torch.dtype]] = {
     "cropped before": (lambda x: _filtered(functional.pad(x, (-1, 2, 1, -1))), _DOUBLE),
     "cropped far": (lambda x: functional.pad(_filtered(x), (3, -2, -2, 4), value=0.1), _DOUBLE),
     "beside a call of torch": (lambda x: (_filtered(x), linalg.svdvals(x)), _DOUBLE),
+    "beside other operators": (lambda x: (_filtered(x), _sampled(x)), _DOUBLE),
     "behind a call of torch": (lambda x: _filtered(x * linalg.svdvals(x)[..., :1, None]), _DOUBLE),
     "resized": (_way_back(lambda x: functional.interpolate(x, (7, 4), mode="bilinear")), _BF16),
     "mode": (lambda x: torch.mode((x * 2).round(), -1)[0], _BF16),
