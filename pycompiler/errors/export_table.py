@@ -128,13 +128,6 @@ EXPORT_TABLE: dict[str, Kind] = {
         "the loss must be a float tensor with one element, such as the sum or mean over a batch",
         {"name": "loss", "type": "float (4, 3)"},
     ),
-    "P0119": Kind(
-        ExportError,
-        "operator `{op}` has no gradient",
-        "write the step with torch's backward() inside the function, or leave the operator out of"
-        " the loss",
-        {"op": "Loop"},
-    ),
     "P0120": Kind(
         ExportError,
         "the model is too large: {what}, more than {limit}",

@@ -1,17 +1,80 @@
-"""Optimizers whose step the compiler adds: what it needs to know of them."""
+"""The option `backprop`: a function that returns its loss becomes a training step.
+
+The step differentiates and updates as a caller's own would, and is traced like one. The rate and
+the count of steps are inputs, so the state has no scalars.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import torch
 
 from ..errors import error
-from ..frontend.tensor_names import get_tensor_name
-from ..gradients.updates import Group
-from .known_steps import kind_of, state_of
+from .known_steps import kind_of
+from .optimizers import adapt, descend
 from .registry import ContextRegistry
+
+#: The input with the gradient of the loss itself: a float, 1 for plain gradients.
+SCALE = "mncore_grad_scale_factor"
+LOSS = "loss"
+
+_Tensors = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Parameters that an optimizer updates with the same settings.
+
+    ``name`` begins the names of the group's inputs. ``kind`` is `sgd`, `adam` or `adamw`;
+    ``settings`` is the group of torch's optimizer, and ``state`` has what it keeps of each
+    parameter.
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, Any]
+    state: Mapping[torch.Tensor, _Tensors]
+
+    @property
+    def rate(self) -> str:
+        """The input with the learning rate: a float."""
+        return f"{self.name}@mncore_learning_rate"
+
+    @property
+    def count(self) -> str:
+        """The input with the number of steps that were done before: an int64."""
+        return f"{self.name}@mncore_global_step"
+
+    def update(self, grads: Mapping[torch.Tensor, torch.Tensor], given: _Tensors) -> None:
+        """Update the parameters that have gradients, with the inputs ``given``."""
+        rate, count, own = given[self.rate], given[self.count], self.settings
+        if self.kind != "sgd":
+            mean, square = (_correction(beta, count) for beta in own["betas"])
+            sizes = rate / mean, square.sqrt(), rate if self.kind == "adamw" else None
+        for parameter in own["params"]:
+            if parameter not in grads:
+                continue
+            state = self.state[parameter]
+            if self.kind == "sgd":
+                descend(parameter, grads[parameter], state, own, rate, count == 0)
+            else:
+                adapt(parameter, grads[parameter], state, own, sizes)
+
+
+def _correction(beta: float, count: torch.Tensor) -> torch.Tensor:
+    """Return ``1 - beta^t`` for the step ``t``, which is ``count`` and one more.
+
+    Near 1, the difference would lose its digits. With ``u = t log(beta)`` it is
+    ``-tanh(u / 2) (1 + e^u)``.
+    """
+    if not beta:
+        return torch.ones(())
+    power = (count + 1).to(torch.float32) * log(beta)
+    return torch.tanh(power * -0.5) * (power.exp() + 1)
 
 
 def wanted_groups(
@@ -36,27 +99,53 @@ def wanted_groups(
         if id(optimizer) not in known:
             name = type(optimizer).__name__
             raise error("P0608", name=name, problem="it is not registered")
-        found += _groups(known[id(optimizer)], optimizer, registry)
+        name, kind = known[id(optimizer)], kind_of(optimizer)
+        for number, group in enumerate(optimizer.param_groups):
+            for parameter in group["params"]:
+                registry.find(parameter)  # P0608
+            found.append(Group(f"{name}@{number}", kind, group, optimizer.state))
     return found
 
 
-def _groups(
-    name: str, optimizer: torch.optim.Optimizer, registry: ContextRegistry
-) -> Iterator[Group]:
-    kind = kind_of(optimizer)
-    for number, group in enumerate(optimizer.param_groups):
-        parameters = {}
-        for parameter in group["params"]:
-            registry.find(parameter)  # P0608
-            own = optimizer.state[parameter]
-            states = {s: str(get_tensor_name(own[s])) for s in state_of(kind, group)}
-            parameters[str(get_tensor_name(parameter))] = states
-        yield Group(f"{name}@{number}", kind, _settings(kind, group), parameters)
+def with_training(
+    function: Callable[[dict[str, torch.Tensor]], _Tensors], groups: Sequence[Group]
+) -> tuple[Callable[[dict[str, torch.Tensor]], _Tensors], dict[str, torch.Tensor]]:
+    """Return ``function`` with a backward pass from its loss and the updates of ``groups``.
+
+    The loss is the only result, or the one named `loss`. The second result are samples of the
+    inputs that the step has beside those of ``function``. The step raises P0118.
+    """
+    added = {SCALE: torch.ones(())}
+    for group in groups:
+        added |= {group.rate: torch.zeros(()), group.count: torch.zeros((), dtype=torch.int64)}
+
+    def step(values: dict[str, torch.Tensor]) -> _Tensors:
+        results = function({name: values[name] for name in values if name not in added})
+        loss = _loss(results)
+        parameters = [p for group in groups for p in group.settings["params"] if p.requires_grad]
+        scale = values[SCALE].to(loss.dtype).reshape(loss.shape)
+        made = torch.autograd.grad(loss, parameters, scale, allow_unused=True)
+        pairs = zip(parameters, made, strict=True)
+        grads = {parameter: grad for parameter, grad in pairs if grad is not None}
+        with torch.no_grad():
+            for group in groups:
+                group.update(grads, values)
+        return results
+
+    return step, added
 
 
-def _settings(kind: str, group: dict[str, Any]) -> dict[str, float]:
-    names = ("momentum", "dampening", "nesterov") if kind == "sgd" else ("eps",)
-    found = {name: float(group[name]) for name in ("weight_decay", *names)}
-    if kind != "sgd":
-        found["beta1"], found["beta2"] = map(float, group["betas"])
-    return found
+def _loss(results: Any) -> torch.Tensor:
+    """Return the loss among the results of a function. P0118."""
+    named = results if isinstance(results, Mapping) else {}
+    name = next(iter(named)) if len(named) == 1 else LOSS
+    loss = named.get(name)
+    if not isinstance(loss, torch.Tensor):
+        found = "missing among the results " + ", ".join(map(str, named))
+    elif not loss.is_floating_point() or loss.numel() != 1:
+        found = f"{str(loss.dtype).removeprefix('torch.')} {tuple(loss.shape)}"
+    elif not loss.requires_grad:
+        found = "independent of all parameters"
+    else:
+        return loss
+    raise error("P0118", name=name, type=found)

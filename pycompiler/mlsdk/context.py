@@ -15,7 +15,6 @@ from ..errors import error
 from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
 from ..frontend.modules import as_function
-from ..gradients.training import add_training
 from ..options import parse_options
 from ..pfvm.registered import set_defaults
 from ..pfvm.session import Array
@@ -23,7 +22,7 @@ from ..runtime.device import Board
 from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
 from .automap import Arguments, AutomapFunction, Results, flat_function
-from .backprop import wanted_groups
+from .backprop import wanted_groups, with_training
 from .cache import CacheOptions
 from .device import MNDevice
 from .function import CompiledFunction, TensorLike
@@ -99,7 +98,7 @@ class Context:
         optimizers (MNCoreSGD, MNCoreAdam, MNCoreAdamW, or torch's of these names). Each call then
         needs more scalars: `<optimizer>@<group>@mncore_learning_rate` (float32),
         `<optimizer>@<group>@mncore_global_step` (int64, from 0 on) and `mncore_grad_scale_factor`
-        (float32): the gradient of the loss itself. P0118, P0119.
+        (float32): the gradient of the loss itself. P0118.
 
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns of operators that must run
@@ -120,18 +119,17 @@ class Context:
             options = {"num_threads": num_compiler_threads, **(options or {})}
         backprop = parse_options(options).backprop if isinstance(options, Mapping) else False
         groups = wanted_groups(optimizers, self.registry, backprop=backprop)
-        target = None if self._board is None else self._board.target
 
         def make_model() -> onnx.ModelProto:
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
-            called = as_function(function, sample)
-            step = True if groups else training  # the rules of steps also give random numbers
+            called, step = as_function(function, sample), training
+            if groups:
+                (called, added), step = with_training(called, groups), True
+                sample |= added
             model = export(called, sample, export_kwargs, self.registry.tensors, step)
             set_defaults(model, self._state)
-            if groups:
-                model = add_training(model, groups, self._state, target)
             return model
 
         found = build(

@@ -171,14 +171,8 @@ class MNCoreSGD(MNCoreOptimizer):
         self, parameters: list[torch.Tensor], group: _Group, rate: torch.Tensor
     ) -> None:
         """Update ``parameters`` and their momentum."""
-        momentum, decay = group["momentum"], group["weight_decay"]
         for parameter in parameters:
-            grad = _decayed(parameter, decay)
-            if momentum:
-                moved = self.state[parameter]["momentum_buffer"]
-                moved.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-                grad = grad.add(moved, alpha=momentum) if group["nesterov"] else moved
-            parameter.sub_(grad * rate)
+            descend(parameter, _grad(parameter), self.state[parameter], group, rate)
 
 
 class MNCoreAdam(MNCoreOptimizer):
@@ -216,21 +210,15 @@ class MNCoreAdam(MNCoreOptimizer):
         self, parameters: list[torch.Tensor], group: _Group, rate: torch.Tensor
     ) -> None:
         """Update ``parameters`` and the running means of their gradients."""
-        shared, decay = group[_SHARED], group["weight_decay"]
+        shared = group[_SHARED]
         shared["step"].add_(1)
         for name, beta in zip(("correction1", "correction2"), group["betas"], strict=True):
             shared[name].mul_(beta).add_(1 - beta)
-        size = rate / shared["correction1"]
-        root = shared["correction2"].sqrt()
+        size, root = rate / shared["correction1"], shared["correction2"].sqrt()
+        apart = rate if self.decoupled else None
         for parameter in parameters:
-            state, (beta1, beta2) = self.state[parameter], group["betas"]
-            grad = _decayed(parameter, 0.0 if self.decoupled else decay)
-            if self.decoupled and decay:
-                parameter.sub_(parameter * (rate * decay))
-            mean, square = state["exp_avg"], state["exp_avg_sq"]
-            mean.mul_(beta1).add_(grad, alpha=1 - beta1)
-            square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-            parameter.sub_(mean * size / (square.sqrt() / root + group["eps"]))
+            state = self.state[parameter]
+            adapt(parameter, _grad(parameter), state, group, (size, root, apart))
 
 
 class MNCoreAdamW(MNCoreAdam):
@@ -250,9 +238,56 @@ class MNCoreAdamW(MNCoreAdam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-def _decayed(parameter: torch.Tensor, decay: float) -> torch.Tensor:
+def descend(
+    parameter: torch.Tensor,
+    grad: torch.Tensor,
+    state: Mapping[str, torch.Tensor],
+    group: _Group,
+    rate: torch.Tensor,
+    first: torch.Tensor | None = None,
+) -> None:
+    """Take a step of gradient descent. The step that ``first`` tells of is not dampened."""
+    grad = _decayed(parameter, grad, group["weight_decay"])
+    if group["momentum"]:
+        moved, added = state["momentum_buffer"], grad
+        if group["dampening"]:
+            added = grad * (1 - group["dampening"])
+            added = added if first is None else torch.where(first, grad, added)
+        moved.mul_(group["momentum"]).add_(added)
+        grad = grad.add(moved, alpha=group["momentum"]) if group["nesterov"] else moved
+    parameter.sub_(grad * rate)
+
+
+def adapt(
+    parameter: torch.Tensor,
+    grad: torch.Tensor,
+    state: Mapping[str, torch.Tensor],
+    group: _Group,
+    sizes: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
+) -> None:
+    """Take a step of Adam.
+
+    ``sizes`` are the rate over the correction of the mean, the root of the correction of the
+    square, and the rate if the decay is apart from the gradient.
+    """
+    (beta1, beta2), decay, (size, root, apart) = group["betas"], group["weight_decay"], sizes
+    if apart is None:
+        grad = _decayed(parameter, grad, decay)
+    elif decay:
+        parameter.sub_(parameter * (apart * decay))
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    mean.mul_(beta1).add_(grad, alpha=1 - beta1)
+    square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+    parameter.sub_(mean * size / (square.sqrt() / root + group["eps"]))
+
+
+def _grad(parameter: torch.Tensor) -> torch.Tensor:
     assert parameter.grad is not None
-    return parameter.grad.add(parameter, alpha=decay) if decay else parameter.grad
+    return parameter.grad
+
+
+def _decayed(parameter: torch.Tensor, grad: torch.Tensor, decay: float) -> torch.Tensor:
+    return grad.add(parameter, alpha=decay) if decay else grad
 
 
 def _check_positive(**numbers: float) -> None:

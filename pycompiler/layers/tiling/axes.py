@@ -106,16 +106,6 @@ def input_shape(node: MNNode, graph: MNGraph) -> tuple[int, ...]:
     )
 
 
-def result_shape(node: MNNode, graph: MNGraph) -> tuple[int, ...]:
-    """Return the shape of the result."""
-    sizes: list[int] = []
-    for axis in _axes(node, graph):
-        if isinstance(axis, TiledAxis) and axis.count > 1:
-            sizes.append(axis.count)
-        sizes.append(axis.reach)
-    return tuple(sizes)
-
-
 @dataclass(frozen=True)
 class Group:
     """The digits of tiles on one level, minor first."""

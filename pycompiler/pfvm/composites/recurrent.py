@@ -17,7 +17,6 @@ from ..session import Array
 from .writer import Writer
 
 _INPUT, _WEIGHT, _STATE_WEIGHT, _BIAS, _LENGTHS, _STATE, _CELL, _PEEPHOLES = range(8)
-RECURRENT = frozenset(LAYERS)
 #: The most steps that a compile writes out, over both directions.
 MOST_STEPS = 128
 

@@ -10,14 +10,11 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod, sqrt
+from pathlib import Path
 
 import numpy as np
 import onnx
 from net import Net
-
-from pycompiler.gradients.training import LOSS, add_training
-from pycompiler.gradients.updates import Group
-from pycompiler.pfvm.registered import mark
 
 Build = Callable[[], onnx.ModelProto]
 
@@ -185,25 +182,17 @@ def stencil(height: int, width: int, sweeps: int) -> onnx.ModelProto:
     return net.model([x])
 
 
-def training_step(model: onnx.ModelProto, kind: str) -> onnx.ModelProto:
-    """Return a step that trains all weights of a network: mean square of its result, updates."""
-    graph = model.graph
-    names = {t.name: f"weight{n}" for n, t in enumerate(graph.initializer) if len(t.dims) > 1}
-    (result,) = [output.name for output in graph.output]
-    node = onnx.helper.make_node
-    graph.node.append(node("Mul", [result, result], ["square"], name="square"))
-    graph.node.append(node("ReduceMean", ["square"], [LOSS], name="mean", keepdims=0))
-    del graph.output[:]
-    graph.output.append(onnx.helper.make_tensor_value_info(LOSS, onnx.TensorProto.FLOAT, ()))
-    arrays = {name: np.zeros(t.dims, np.float32) for t in graph.initializer for name in [t.name]}
-    mark(model, names)
-    state = {} if kind == "sgd" else {"exp_avg": "mean", "exp_avg_sq": "square"}
-    own = {full: {key: f"{full}.{part}" for key, part in state.items()} for full in names.values()}
-    shapes = {full: arrays[value] for value, full in names.items()}
-    settings = {"weight_decay": 0.01, "momentum": 0.0, "dampening": 0.0, "nesterov": 0.0}
-    settings |= {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-    group = Group("group", kind, settings, own)
-    return add_training(model, [group], lambda name: shapes[name.rpartition(".")[0] or name])
+def training_step(name: str) -> onnx.ModelProto:
+    """Return a step that trains all weights of a network: mean square of its result, updates.
+
+    The files are graphs, with drawn numbers as weights.
+    """
+    model = onnx.load(Path(__file__).parent / "steps" / f"{name}.onnx")
+    draw = np.random.default_rng(0)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == tensor.FLOAT and not (tensor.raw_data or tensor.float_data):
+            tensor.raw_data = draw.standard_normal(tensor.dims).astype(np.float32).tobytes()
+    return model
 
 
 def drawn_encoder(number: int) -> onnx.ModelProto:

@@ -67,13 +67,7 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "stencil": partial(networks.stencil, 30, 46, 2),
 }
 
-_TRAINED: dict[str, Callable[[], onnx.ModelProto]] = {
-    "perceptron_sgd": lambda: training_step(networks.perceptron(24, (100, 60, 10)), "sgd"),
-    "perceptron_adamw": lambda: training_step(networks.perceptron(16, (64, 48, 10)), "adamw"),
-    "cnn_sgd": lambda: training_step(networks.small_cnn(2, 6, 8), "sgd"),
-    "bottleneck_sgd": lambda: training_step(networks.bottleneck(1, 24, 6), "sgd"),
-    "encoder_adam": lambda: training_step(networks.encoder(1, 10, 24, 2), "adam"),
-}
+_TRAINED = ("perceptron_sgd", "perceptron_adamw", "cnn_sgd", "bottleneck_sgd", "encoder_adam")
 
 _DRAWN: dict[str, Callable[[int], onnx.ModelProto]] = {
     "encoder": networks.drawn_encoder,
@@ -108,8 +102,9 @@ def _all() -> Iterator[Program]:
     for name, build in NETWORKS.items():
         for mode in MODES:
             yield Program(f"network/{name}/{mode}", build, options={"float_dtype": mode})
-    for name, build in _TRAINED.items():
-        yield Program(f"training/{name}/mixed", build, options={"float_dtype": "mixed"})
+    for name in _TRAINED:
+        step, mixed = partial(training_step, name), {"float_dtype": "mixed"}
+        yield Program(f"training/{name}/mixed", step, options=mixed)
     for kind, draw in _DRAWN.items():
         for number in range(8):
             mode = {"float_dtype": "float" if number == 7 else "mixed"}

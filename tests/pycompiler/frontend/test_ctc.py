@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import onnx
-import onnxruntime
 import pytest
 import torch
 from compiling import context, report_of
@@ -17,8 +15,6 @@ from torch.nn import functional
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.ctc import ctc_loss
 from pycompiler.frontend.export import export
-from pycompiler.gradients.differentiate import differentiate
-from pycompiler.machine import load_target
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -94,19 +90,6 @@ def test_compiled_with_its_gradient(device: str, tmp_path: Path) -> None:
         assert torch.allclose(found[name].cpu(), value, rtol=1e-5, atol=1e-6), name
     if device != "pfvm:cpu":
         assert report_of(tmp_path / "out")["host_fallback"] == []
-
-
-def test_the_rules_of_the_compiler() -> None:
-    sample = _sample()
-    model = export(lambda d: {"loss": _loss(d)}, sample)
-    model, found = differentiate(model, "loss", ["x"], target=load_target("mncore2"))
-    model.graph.output.append(onnx.helper.make_value_info(found["x"], onnx.TypeProto()))
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    (grad,) = session.run([found["x"]], {key: x.numpy() for key, x in sample.items()})
-    wanted = _with_gradient(sample)["grad"]
-    assert torch.allclose(torch.from_numpy(grad), wanted, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,33 @@ def test_the_scale_multiplies_the_gradients(tmp_path: Path) -> None:
     assert torch.allclose(model.weight, before - 0.5 * 0.25 * x.sum(0), atol=1e-6)
 
 
+def test_frozen_doubles_and_products_of_elements(tmp_path: Path) -> None:
+    """A frozen parameter stays, doubles are updated as doubles, and any operator has a gradient."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2, dtype=torch.float64)
+    model.bias.requires_grad_(False)
+    twin, x = deepcopy(model), torch.randn(4, 3, dtype=torch.float64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    chip = context("pfvm:cpu")
+    chip.registry.register("m", model)
+    chip.registry.register("o", optimizer)
+    compiled = chip.compile(
+        lambda d: {"loss": model(d["x"]).prod(1).sum()},
+        {"x": x},
+        tmp_path / "out",
+        options={"backprop": True},
+        optimizers=[optimizer],
+    )
+    rate, step = torch.tensor(0.5), torch.tensor(0)
+    names = ("o@0@mncore_learning_rate", "o@0@mncore_global_step", "mncore_grad_scale_factor")
+    compiled({"x": x, **dict(zip(names, (rate, step, torch.tensor(1.0)), strict=True))})
+    chip.synchronize()
+    twin(x).prod(1).sum().backward()
+    assert twin.weight.grad is not None
+    assert torch.allclose(model.weight, twin.weight - 0.5 * twin.weight.grad, rtol=1e-12)
+    assert torch.equal(model.bias, twin.bias)
+
+
 def _refusal(tmp_path: Path, **changed: Any) -> PycompilerError:
     model = nn.Linear(3, 2)
     optimizer = changed.pop("optimizer", MNCoreAdam)(model.parameters())
@@ -196,6 +223,7 @@ def _refusal(tmp_path: Path, **changed: Any) -> PycompilerError:
         ("P0703", "Rprop", {"optimizer": torch.optim.Rprop}),
         ("P0118", "float", {"function": lambda d: {"loss": d["x"] * 2}}),
         ("P0118", "missing", {"function": lambda d: {"a": d["x"], "b": d["x"].sum()}}),
+        ("P0118", "independent", {"function": lambda d: {"loss": d["x"].sum()}}),
     ],
 )
 def test_refusals(tmp_path: Path, code: str, text: str, changed: dict[str, Any]) -> None:
