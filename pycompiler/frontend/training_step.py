@@ -30,8 +30,9 @@ from torch.optim.optimizer import (
 from ..errors import error
 from .as_torch import like_torch
 from .cumulative_averages import shares_as_tensors
-from .gradient_rules import GRADIENT_RULES, Counter, counted
+from .gradient_rules import GRADIENT_RULES
 from .kept_gradients import KeptGradients
+from .random_rules import RANDOM_RULES
 from .resizes import RESIZES
 from .tensor_names import get_tensor_name
 
@@ -119,29 +120,22 @@ def training_step(
         buffers.extend(module.buffers())
         gradients.take(module.parameters())
 
-    counter = Counter()
-
-    def numbered(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def settled(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = function(*given)
         gradients.settle()
         gradients.add(inputs, given)
-        if counter.sites:
-            counter.calls.add_(1)
         return results
 
-    buffers.append(counter.calls)
     leaves = tuple(tensor.detach().requires_grad_(tensor.requires_grad) for tensor in inputs)
     with (
         register_module_forward_pre_hook(note),
         _in_step(),
         plain_kernels(),
-        _kept(counter.calls),
-        counted(counter),
         _no_new_state(),
         shares_as_tensors(),
         gradients,
     ):
-        traced = _traced(numbered, leaves)
+        traced = _traced(settled, leaves)
     names = [n.target for n in traced.graph.nodes if n.op == "get_attr"]
     attributes = {n: getattr(traced, n) for n in dict.fromkeys(names)}
     tensors = {n: t for n, t in attributes.items() if isinstance(t, torch.Tensor)}
@@ -164,16 +158,6 @@ def training_step(
         return (*found[:results], *(found[results + place] for place in changed))
 
     return TrainingStep(step, tuple(state[place] for place in changed), private)
-
-
-@contextlib.contextmanager
-def _kept(tensor: torch.Tensor) -> Iterator[None]:
-    """Keep the values of a real tensor: torch's fake mode adds a number to them."""
-    value = tensor.clone()
-    try:
-        yield
-    finally:
-        tensor.copy_(value)
 
 
 @contextlib.contextmanager
@@ -230,7 +214,7 @@ def step_rules() -> dict[Any, Callable[..., Any]]:
 def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:
     trace = make_fx(
         function,
-        decomposition_table=step_rules(),
+        decomposition_table={**step_rules(), **RANDOM_RULES},
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
         record_stack_traces=True,
@@ -266,7 +250,7 @@ def _without_writes(
 
     trace = make_fx(
         torch.func.functionalize(lifted, remove="mutations"),
-        decomposition_table=step_rules(),
+        decomposition_table={**step_rules(), **RANDOM_RULES},
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
         record_stack_traces=True,

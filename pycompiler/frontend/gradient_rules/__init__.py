@@ -14,18 +14,14 @@ import torch
 from .moves import MOVE_RULES
 from .norms import NORM_RULES
 from .picks import PICK_RULES
-from .random import RANDOM_RULES, Counter, counted
 from .resizes import RESIZE_RULES
 from .windows import WINDOW_RULES
-
-__all__ = ["GRADIENT_RULES", "Counter", "counted"]
 
 #: By operator of torch: the function that computes it.
 GRADIENT_RULES: Mapping[Any, Callable[..., Any]] = {
     **MOVE_RULES,
     **NORM_RULES,
     **PICK_RULES,
-    **RANDOM_RULES,
     **RESIZE_RULES,
     **WINDOW_RULES,
     # As in a function that differentiates nothing, singular matrices give some numbers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from math import erf, pi, sqrt
 from pathlib import Path
@@ -13,8 +13,6 @@ from compiling import LONG, context, report_of, sampled
 from torch import nn
 
 from pycompiler.errors import PycompilerError
-from pycompiler.frontend.gradient_rules import Counter, counted
-from pycompiler.frontend.gradient_rules.random import normal, uniform
 from pycompiler.mlsdk import MNCoreSGD, set_tensor_name
 from pycompiler.pfvm.random_numbers import first_call
 
@@ -23,21 +21,25 @@ Tensors = dict[str, torch.Tensor]
 MOST = 5.0
 
 
-def _draw(counter: Counter, size: int = 512) -> torch.Tensor:
-    with counted(counter):
-        found = uniform((size, size))
-    assert found is not None
-    return found.double()
+def _calls(folder: Path, draw: Callable[[], Tensors], seed: int, count: int = 1) -> list[Tensors]:
+    """Return what the first calls of a function that only draws give, in doubles."""
+    torch.manual_seed(seed)
+    zero = {"x": torch.zeros(())}
+    compiled = context("pfvm:cpu").compile(
+        lambda d: {name: value + d["x"] for name, value in draw().items()}, zero, folder
+    )
+    calls = (compiled(zero) for _ in range(count))
+    return [{name: value.cpu().double() for name, value in call.items()} for call in calls]
+
+
+def _uniform(*size: int) -> Tensors:
+    return {"first": torch.rand(size), "other": torch.rand(size)}
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])
-def test_numbers_look_independent(seed: int) -> None:
-    torch.manual_seed(seed)
-    counter = Counter()
-    first, other = _draw(counter), _draw(counter)
-    counter.calls += 1
-    counter.sites = 0
-    later = _draw(counter)
+def test_numbers_look_independent(tmp_path: Path, seed: int) -> None:
+    call, next_call = _calls(tmp_path / "out", lambda: _uniform(512, 512), seed, 2)
+    first, other, later = call["first"], call["other"], next_call["first"]
     assert first.min() >= 0
     assert first.max() < 1
     pairs = {
@@ -53,10 +55,6 @@ def test_numbers_look_independent(seed: int) -> None:
         assert abs((values.mean() - 0.5) * sqrt(12 * values.numel())) < MOST
         counts, each = torch.histc(values, 16, 0, 1), values.numel() / 16
         assert abs(((counts - each) ** 2 / each).sum() - 15) < MOST * sqrt(30)
-
-
-def test_outside_of_a_step_there_are_none() -> None:
-    assert uniform((2, 3)) is None
 
 
 class Dropped(nn.Module):
@@ -116,26 +114,20 @@ def test_masks(tmp_path: Path) -> None:
 NORMAL_ERROR = 2e-6
 
 
-def _box_muller(size: tuple[int, int], counter: Counter) -> torch.Tensor:
-    """Return the formula in doubles, of the next two draws of ``counter``."""
-    with counted(counter):
-        length, angle = uniform(size), uniform(size)
-    assert length is not None
-    assert angle is not None
-    turned = torch.cos(2 * pi * angle.double())
-    return (-2 * torch.log1p(-length.double())).sqrt() * turned
+def _box_muller(folder: Path, seed: int, *size: int) -> torch.Tensor:
+    """Return the formula in doubles, of the first two draws of a function."""
+    (drawn,) = _calls(folder, lambda: _uniform(*size), seed)
+    turned = torch.cos(2 * pi * drawn["other"])
+    return (-2 * torch.log1p(-drawn["first"])).sqrt() * turned
 
 
 @pytest.mark.parametrize("seed", [0, 77])
-def test_normal_numbers(seed: int) -> None:
-    torch.manual_seed(seed)
-    counter = Counter()
-    with counted(counter):
-        found = normal((512, 512))
-    assert found is not None
-    counter.sites = 0
-    assert float((found.double() - _box_muller((512, 512), counter)).abs().max()) < NORMAL_ERROR
-    count, values = found.numel(), found.double()
+def test_normal_numbers(tmp_path: Path, seed: int) -> None:
+    (drawn,) = _calls(tmp_path / "out", lambda: {"y": torch.randn(512, 512)}, seed)
+    found = drawn["y"]
+    wanted = _box_muller(tmp_path / "uniform", seed, 512, 512)
+    assert float((found - wanted).abs().max()) < NORMAL_ERROR
+    count, values = found.numel(), found
     for power, moment, spread in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs(((values**power).mean() - moment) * sqrt(count / spread)) < MOST, power
     for bound in (-2.0, -0.5, 0.1, 1.7):
@@ -173,9 +165,7 @@ def test_normal_numbers_on_the_device(tmp_path: Path) -> None:
         compiled = chip.compile(run, {"x": torch.ones(4, 3)}, tmp_path / device[:4])
         results[device] = [compiled({"x": torch.ones(4, 3)}) for _ in range(2)]
     assert report_of(tmp_path / "emu2")["host_fallback"] == []
-    torch.manual_seed(3)
-    nn.Linear(3, 2)
-    wanted = _box_muller((21, 13), Counter())
+    wanted = _box_muller(tmp_path / "uniform", 3, 21, 13)
     for ours, theirs in zip(results["emu2:mini"], results["pfvm:cpu"], strict=True):
         for name in ("first", "filled", "flat"):
             difference = ours[name].cpu() - theirs[name].cpu()

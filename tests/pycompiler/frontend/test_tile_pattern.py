@@ -6,10 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from compiling import model_of
+from tiled_shapes import result_shape
 
 from pycompiler.frontend.tile_pattern import tiles
 from pycompiler.graph import MNGraph, MNValue, TensorType
-from pycompiler.layers.tiling.axes import result_shape
 from pycompiler.machine import load_target
 from pycompiler.pfvm.lower import lower
 

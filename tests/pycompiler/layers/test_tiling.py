@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nest_counts import totals
 from random_layouts import elements, some_layout
+from tiled_shapes import result_shape
 
 from pycompiler.code.lines import Fragment
 from pycompiler.code.nest import expand, stages
@@ -20,7 +21,7 @@ from pycompiler.cost.sequence import waiting_steps
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.layers.switch.pass_moves import Moves
-from pycompiler.layers.tiling.axes import result_shape, tiled_axes
+from pycompiler.layers.tiling.axes import tiled_axes
 from pycompiler.layers.tiling.code import tiles_code
 from pycompiler.layers.tiling.layer import TILES, Tiles
 from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros
