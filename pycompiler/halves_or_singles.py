@@ -26,10 +26,11 @@ from .layers.view import VIEWS
 from .layout_passes import LayoutPlans
 from .machine import Target
 from .options import OPTIONS, Options, decisive
-from .pipeline import Compiled, compile_onnx
+from .pipeline import Compiled, Planned, plan_onnx
 from .planners.dtype import product_precisions
 from .report.bound import bodies, bound_of, record_bound
 from .report.report import Report
+from .simulation.cheapest import NEAR, cheapest
 from .simulation.store import Outcomes
 
 FLOAT, MIXED = "float", "mixed"
@@ -45,12 +46,12 @@ _JUDGED: Mapping[str, Any] = {
         *("sa_expected_run_iters", "sa_seconds", "sa_seed"),
     )
 }
-#: The shares of a program that singles may save.
-_MOVES = ("switches", "transfers", "waits")
-#: guess: what products of singles take more than products of halves, in times of the latter
-_MORE = 2
 #: guess: programs in singles take so many times their bound; no model took less and won
 _OVER_BOUND = 6
+
+
+class TooDearError(Exception):
+    """A plan takes many more cycles than a program that is there."""
 
 
 def compile_cheapest(
@@ -60,57 +61,61 @@ def compile_cheapest(
     report: Report,
     known: Outcomes | None = None,
     plans: LayoutPlans | None = None,
+    best: tuple[int, int] | None = None,
 ) -> Compiled:
     """Compile a model as :func:`compile_onnx`; in ``mixed``, take `float` where it costs less.
 
-    Programs decide, and not estimates: those of the default scheduler and emit mode, whatever the
-    options say. So results have the same bits with all of these. The report has a row `float` for
-    the other compiles, and a note if a program in `float` is taken. ``plans`` keeps what was
-    decided for the next compile of the model.
+    Both are planned with the default scheduler and emit mode, whatever the options say, so results
+    have the same bits with all of these. Programs decide where the estimates are near each other.
+    The report has a row `float` for the comparison, and a note if a program in `float` is taken.
+    ``plans`` keeps what was decided for the next compile of the model. Raises
+    :class:`TooDearError` for a plan that will not come near the ``best`` program, which is given by
+    its operators on the host and its cycles.
     """
     plans = LayoutPlans() if plans is None else plans
+    asked = plan_onnx(model, target, options, report, known, plans)
+    if best is not None and (_hosted(asked), asked.estimated / NEAR) > best:
+        raise TooDearError(f"not near the best: estimated at {asked.estimated} cycles")
+    if not _follows(options) or not _only_brings(asked.graph):
+        return asked.program
 
-    def program(options: Options) -> tuple[Report, Compiled]:
-        own = Report("", {})
-        return own, compile_onnx(model, target, options, own, known, plans)
+    def planned(options: Options, mode: str) -> Planned:
+        own = replace(options, float_dtype=mode), Report("", {})
+        return plan_onnx(model, target, *own, known, plans)
 
-    made = compile_onnx(model, target, options, report, known, plans)
-    if not _follows(options) or not _only_brings(made.graph):
-        return made
-    judged, found = replace(options, **_JUDGED), None
+    judged = replace(options, **_JUDGED)
+    key, ways = repr(sorted(decisive(judged).items())), {MIXED: asked}
     with report.running(FLOAT) as row, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the first compile gave them
-        key = repr(sorted(decisive(judged).items()))
+        warnings.simplefilter("ignore")  # the first plan gave them
         if key not in plans.verdicts:
-            own = report if judged == options else program(judged)[0]
-            plans.verdicts[key] = {MIXED: int(own.data["cycles"])}
-            if _may_cost_less(model, target, judged, own):
+            ways = {MIXED: asked if judged == options else planned(judged, MIXED)}
+            if _may_cost_less(ways[MIXED]):
                 with suppress(PycompilerError):  # singles may not fit
-                    found = program(replace(judged, float_dtype=FLOAT))
-                    if _hosted(found[0]) <= _hosted(own):
-                        plans.verdicts[key][FLOAT] = int(found[0].data["cycles"])
-        cycles = plans.verdicts[key]
-        row |= {"cycles": {**cycles}}
-        if cycles.get(FLOAT, cycles[MIXED]) >= cycles[MIXED]:
-            return made
-        row["taken"] = True
-        if found is None or judged != options:
-            found = program(replace(options, float_dtype=FLOAT))
-    other, made = found
-    report.take(other.data)
-    report.files |= other.files
+                    singles = planned(judged, FLOAT)
+                    if _hosted(singles) <= _hosted(asked):
+                        ways[FLOAT] = singles
+    if key not in plans.verdicts:
+        plans.verdicts[key] = cheapest(ways)
+    taken, row["cycles"] = plans.verdicts[key]
+    if taken == MIXED:
+        return asked.program
+    row["taken"] = True
+    other = ways[FLOAT] if judged == options and FLOAT in ways else planned(options, FLOAT)
+    made = other.program
+    report.take(other.report.data)
+    report.files |= other.report.files
     # The bound stays that of what was asked for.
     precisions = product_precisions(MIXED, options.gemm_precision, options.overrides)
     record_bound(report, model, target, precisions)
     report.note(
-        f"`{MIXED}` takes {cycles[MIXED]} cycles and `{FLOAT}` {cycles[FLOAT]}: the program "
-        f"computes in `{FLOAT}` (with the option `compare_float=False` it would not)"
+        f"`{MIXED}` takes {row['cycles'][MIXED]} cycles and `{FLOAT}` {row['cycles'][FLOAT]}: the "
+        f"program computes in `{FLOAT}` (with the option `compare_float=False` it would not)"
     )
     return made
 
 
-def _hosted(report: Report) -> int:
-    return len(report.data["host_fallback"])
+def _hosted(planned: Planned) -> int:
+    return len(planned.report.data["host_fallback"])
 
 
 def _follows(options: Options) -> bool:
@@ -129,18 +134,11 @@ def _only_brings(graph: MNGraph) -> bool:
     )
 
 
-def _may_cost_less(
-    model: onnx.ModelProto, target: Target, options: Options, report: Report
-) -> bool:
-    """Whether a program in halves is worth a comparison with one in singles.
-
-    It is not if the program spends little time on moving data, which is what singles may save, or
-    if it comes near the bound of singles.
-    """
-    shares = report.data["cycle_shares"]
-    moves = sum(shares.get(kind, 0.0) for kind in _MOVES)
-    if moves <= _MORE * shares.get("products", 0.0) or bodies(model) is not None:
+def _may_cost_less(planned: Planned) -> bool:
+    """Whether a plan in halves is worth a comparison: it is not near the bound of singles."""
+    model, options = planned.model, planned.options
+    if bodies(model) is not None:
         return False
     precisions = product_precisions(FLOAT, options.gemm_precision, options.overrides)
-    bound = bound_of(model, target, precisions).cycles
-    return _OVER_BOUND * bound <= int(report.data["cycles"])
+    bound = bound_of(model, planned.target, precisions).cycles
+    return _OVER_BOUND * bound <= planned.estimated

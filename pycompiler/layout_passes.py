@@ -50,8 +50,8 @@ class LayoutPlans:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[_Step, ...]] = {}
-        #: Cycles of programs by float dtype, as `halves_or_singles.py` compared them, by options.
-        self.verdicts: dict[str, dict[str, int]] = {}
+        #: The cheapest float dtype and the cycles of all, of `halves_or_singles.py`, by options.
+        self.verdicts: dict[str, tuple[str, dict[str, int]]] = {}
 
     def graph_of(
         self,

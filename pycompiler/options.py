@@ -176,7 +176,7 @@ class Options:
     compare_float: bool = option(
         True,
         _FLAG,
-        "compile a small model in `float` too if `mixed` is asked for, and take the program with "
+        "plan a small model in `float` too if `mixed` is asked for, and take the program with "
         "fewer cycles",
     )
     fuse_elementwise: bool = option(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import onnx
 
 from .app.make_app import make_app, program_text
-from .app.model import App
+from .app.model import App, DeviceSegment
 from .errors import NoRoomError, NoSwitchError
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .garbage import without_collection
@@ -62,8 +62,61 @@ class Compiled(Artifacts):
 
 #: The most nodes that are moved to the host for lack of room, each after a compile that failed.
 _MOST_ON_HOST = 16
+_RULES = (*STRUCTURE, *RULES)
 #: The pass that leaves the graph as it is.
 SIMULATED = "simulation"
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A model of which everything is decided: its graph has all but code.
+
+    ``searches`` knows what else the graph may become. ``estimated`` are the cycles of its program,
+    before there is one.
+    """
+
+    model: onnx.ModelProto
+    imported: ImportedModel
+    graph: MNGraph
+    target: Target
+    options: Options
+    report: Report
+    searches: Searches
+    addressed: Callable[[MNGraph], MNGraph]
+    estimated: int
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of the program."""
+        parts = self.program.app.segments
+        return sum(part.cycles for part in parts if isinstance(part, DeviceSegment))
+
+    @cached_property
+    def program(self) -> Compiled:
+        """The program that was planned."""
+        graph, target, report = self.graph, self.target, self.report
+        imported, options, files = self.imported, self.options, report.files
+        report.data["estimated_cycles"] = self.estimated
+        with without_collection():
+            with report.running("emit") as facts:
+                graph, segments = self.searches.emit(graph, self.addressed)
+                if graph is not self.graph:
+                    files |= _texts(verify(graph, target, _RULES))
+                facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
+            with report.running("time_line"):
+                text = node_trace(graph, segments, target)
+                files[TRACE] = text.encode(errors="backslashreplace")
+            with report.running("assemble") as facts:
+                made = make_app(graph, imported, segments, target)
+                facts |= {"segments": len(segments), "dram_words": made.app.dram_words}
+                record_programs(report, graph, segments, made.programs, options.scheduler, target)
+            with report.running("bound"):
+                precisions = product_precisions(
+                    options.float_dtype, options.gemm_precision, options.overrides
+                )
+                record_bound(report, self.model, target, precisions)
+            found = {name: text.encode() for name, text in self.searches.dumps.items()}
+            return Compiled(made.app, program_text(made.app), {**files, **found}, graph)
 
 
 def compile_onnx(
@@ -74,7 +127,19 @@ def compile_onnx(
     known: Outcomes | None = None,
     plans: LayoutPlans | None = None,
 ) -> Compiled:
-    """Compile a model with static shapes for ``target``.
+    """Compile a model with static shapes for ``target``, see :func:`plan_onnx`."""
+    return plan_onnx(model, target, options, report, known, plans).program
+
+
+def plan_onnx(
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    known: Outcomes | None = None,
+    plans: LayoutPlans | None = None,
+) -> Planned:
+    """Decide all of a program for a model with static shapes.
 
     ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
     ``plans`` has the layouts that earlier compiles of this model for this machine made, likewise.
@@ -88,16 +153,16 @@ def compile_onnx(
         plans, learnt = LayoutPlans() if plans is None else plans, Known()
         for _ in range(_MOST_ON_HOST):
             try:
-                return _compiled(model, imported, target, options, report, known, plans, learnt)
+                return _planned(model, imported, target, options, report, known, plans, learnt)
             except (NoRoomError, NoSwitchError) as problem:
                 graph = on_the_host(imported.graph, problem)
                 if graph is None or options.strict or options.time_slice == "off":
                     raise
                 imported = replace(imported, graph=graph)
-        return _compiled(model, imported, target, options, report, known, plans, learnt)
+        return _planned(model, imported, target, options, report, known, plans, learnt)
 
 
-def _compiled(
+def _planned(
     model: onnx.ModelProto,
     imported: ImportedModel,
     target: Target,
@@ -106,8 +171,8 @@ def _compiled(
     known: Outcomes | None,
     plans: LayoutPlans,
     learnt: Known,
-) -> Compiled:
-    """Compile an imported model; ``learnt`` has what attempts before this one have found out."""
+) -> Planned:
+    """Plan an imported model; ``learnt`` has what attempts before this one have found out."""
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
@@ -124,38 +189,18 @@ def _compiled(
     passes = [(SIMULATED, searches.simulate)] if searches.simulates else []
     passes += [(options.scheduler, schedule), ("address", addressed)]
     report.expect(len(passes) + 7)
-    rules = (*STRUCTURE, *RULES)
     graph = plans.graph_of(imported, target, options, overrides, report, learnt)
-    files = report.files
     for name, run in passes:
         with report.running(name) as facts:
-            graph = verify(run(graph), target, rules)
+            graph = verify(run(graph), target, _RULES)
             facts |= {"nodes": len(graph.nodes), "values": len(graph.values)}
         if name != SIMULATED:
-            files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
+            report.files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
     with report.running("dump"):
-        files |= _texts(graph)
+        report.files |= _texts(graph)
     with report.running("estimate"):
-        report.data["estimated_cycles"] = estimated_cycles(graph, target)
-    with report.running("emit") as facts:
-        planned = graph
-        graph, segments = searches.emit(graph, addressed)
-        if graph is not planned:
-            files |= _texts(verify(graph, target, rules))
-        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
-    with report.running("time_line"):
-        files[TRACE] = node_trace(graph, segments, target).encode(errors="backslashreplace")
-    with report.running("assemble") as facts:
-        made = make_app(graph, imported, segments, target)
-        facts |= {"segments": len(segments), "dram_words": made.app.dram_words}
-        record_programs(report, graph, segments, made.programs, options.scheduler, target)
-    with report.running("bound"):
-        precisions = product_precisions(
-            options.float_dtype, options.gemm_precision, options.overrides
-        )
-        record_bound(report, model, target, precisions)
-    found = {name: text.encode() for name, text in searches.dumps.items()}
-    return Compiled(made.app, program_text(made.app), {**files, **found}, graph)
+        cycles = estimated_cycles(graph, target)
+    return Planned(model, imported, graph, target, options, report, searches, addressed, cycles)
 
 
 def _texts(graph: MNGraph) -> dict[str, bytes]:

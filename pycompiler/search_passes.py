@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .emit.segments import Segment, emit_segments
 from .errors import PycompilerError
@@ -14,8 +15,10 @@ from .options import Options
 from .report.codegen_dir import SIMULATION
 from .report.report import Report
 from .scheduler.annealing.scheduler import NAME, Annealing
+from .simulation.cheapest import cheapest
 from .simulation.graph_costs import Simulation, simulate_graph, with_own_orders
 from .simulation.run import executor_of
+from .simulation.sequence import estimated_cycles
 from .simulation.settings import DEFAULT
 from .simulation.store import Outcomes
 
@@ -87,58 +90,76 @@ class Searches:
     def emit(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
         """Return the graph with its code.
 
-        Nodes may have the orders that simulation found best, or their own. A node by itself shares
-        no lines, so both programs are made, and that with fewer cycles is taken.
+        Nodes may have the orders that simulation found best, or their own, whichever is cheaper: a
+        node by itself shares no lines.
         """
-        found, segments = self._scheduled(graph, addressed)
-        plain = with_own_orders(found)
-        changed = sum(one != own for one, own in zip(found.nodes, plain.nodes, strict=True))
-        if not changed:
-            return found, segments
-        others = emit_segments(plain, self._target, self._options.emit)
-        best, own = counts(segments)["cycles"], counts(others)["cycles"]
-        facts = {"nodes": changed, "cycles": best, "cycles_of_own_orders": own}
-        self._report.data["passes"][-1]["orders"] = facts
-        return (found, segments) if best < own else (plain, others)
+        found = self._scheduled(graph, addressed)
+        plain = replace(found, graph=with_own_orders(found.graph))
+        pairs = zip(found.graph.nodes, plain.graph.nodes, strict=True)
+        changed = sum(one != own for one, own in pairs)
+        if changed:
+            ways = {"own": plain, "best": found}
+            taken, cycles = cheapest(ways)
+            facts = {"cycles": cycles["best"], "cycles_of_own_orders": cycles["own"]}
+            self._report.data["passes"][-1]["orders"] = {"nodes": changed, **facts}
+            found = ways[taken]
+        return found.graph, found.segments
 
-    def _scheduled(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
-        """Return the graph with its code, or that of ``spill_opt`` if it is better in any way.
+    def _scheduled(self, graph: MNGraph, addressed: Addressed) -> _Way:
+        """Return the graph, or that of ``spill_opt`` if it is better in any way.
 
         If values are computed again, a search without that has the second try. ``addressed`` gives
         addresses to the values of a graph.
         """
-        emit, annealing = self._options.emit, self._annealing
-        segments = emit_segments(graph, self._target, emit)
+        annealing, found = self._annealing, _Way(graph, self._target, self._options.emit)
         if annealing is None or annealing.plain is None:
-            return graph, segments
+            return found
         try:
-            other = addressed(annealing.plain)
+            other = replace(found, graph=addressed(annealing.plain))
         except PycompilerError:  # it needs more DRAM than there is: nothing to compare with
-            return graph, segments
-        others = emit_segments(other, self._target, emit)
-        theirs = counts(others)
+            return found
         tried = self._report.data["passes"][-1]
-        tried["spill_opt"] = theirs
+        tried["spill_opt"] = theirs = other.counts
         for name in (NAME, f"{NAME}, nothing twice"):
-            tried[name] = ours = counts(segments)
+            tried[name] = ours = found.counts
             if all(own <= theirs[key] for key, own in ours.items()):
-                return graph, segments
+                return found
             second = annealing.second() if name == NAME else None
             if second is None:
                 break
-            graph = addressed(second)
-            segments = emit_segments(graph, self._target, emit)
+            found = replace(found, graph=addressed(second))
         self._report.note(
             f"{NAME}: its program has {ours['cycles']} cycles and {ours['dram_words']} words of "
             f"DRAM, that of spill_opt {theirs['cycles']} and {theirs['dram_words']}, so the latter "
             "is taken"
         )
-        return other, others
+        return other
 
 
-def counts(segments: Sequence[Segment]) -> dict[str, int]:
-    """Return the cycles and the words of DRAM of programs."""
-    codes = [segment.code for segment in segments if segment.code is not None]
-    rows = [row for code in codes for row in code.nodes]
-    words = sum(row.dram_read + row.dram_written for row in rows)
-    return {"cycles": sum(code.cycles for code in codes), "dram_words": words}
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A scheduled graph, and its code as soon as somebody asks for it."""
+
+    graph: MNGraph
+    target: Target
+    mode: str
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        return emit_segments(self.graph, self.target, self.mode)
+
+    @property
+    def estimated(self) -> int:
+        return estimated_cycles(self.graph, self.target)
+
+    @property
+    def cycles(self) -> int:
+        return self.counts["cycles"]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The cycles and the words of DRAM of the program."""
+        codes = [segment.code for segment in self.segments if segment.code is not None]
+        rows = [row for code in codes for row in code.nodes]
+        words = sum(row.dram_read + row.dram_written for row in rows)
+        return {"cycles": sum(code.cycles for code in codes), "dram_words": words}

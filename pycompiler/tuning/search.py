@@ -18,7 +18,7 @@ import onnx
 
 from ..errors import PycompilerError
 from ..executors import TIME, Workers
-from ..halves_or_singles import compile_cheapest
+from ..halves_or_singles import TooDearError, compile_cheapest
 from ..layout_passes import LayoutPlans
 from ..machine import load_target
 from ..options import ALL, Options
@@ -42,10 +42,13 @@ class Tried(Artifacts):
     report: dict[str, Any]
 
 
-def try_options(model: bytes, machine: str, device: str, options: Options) -> Tried | str:
-    """Compile a serialized model in a worker; a text says why it cannot be compiled.
+def try_options(
+    model: bytes, machine: str, device: str, best: tuple[int, int] | None, options: Options
+) -> Tried | str:
+    """Compile a serialized model in a worker; a text says why there is no program.
 
-    Sets of options with the same layouts are planned once in each process.
+    Sets of options with the same layouts are planned once in each process. Programs are made where
+    the estimate comes near the ``best`` so far.
     """
     report, target = Report(device, {}), load_target(machine)
     plans = _plans_of(model, machine)
@@ -53,9 +56,11 @@ def try_options(model: bytes, machine: str, device: str, options: Options) -> Tr
         warnings.simplefilter("ignore")
         try:
             loaded = onnx.load_from_string(model)
-            made = compile_cheapest(loaded, target, options, report, plans=plans)
+            made = compile_cheapest(loaded, target, options, report, plans=plans, best=best)
         except PycompilerError as problem:
             return f"{problem.code}: {problem.message}"
+        except TooDearError as problem:
+            return str(problem)
     return Tried(made.app, made.vsm, dict(made.files), report.data)
 
 
@@ -122,7 +127,8 @@ class Search:
             for one in candidates
         ]
         self.rows += rows
-        tasks = [(*self.model, one.options) for one in candidates]
+        best = None if self._best is None else self._best[0]
+        tasks = [(*self.model, best, one.options) for one in candidates]
         for number, found in self.workers.run(try_options, tasks, deadline):
             self._note(candidates[number], rows[number], found)
             ended = sum(row["status"] != "not tried" for row in self.rows)

@@ -72,13 +72,20 @@ def test_the_best_of_all_is_kept(tmp_path: Path, pool: Executor) -> None:
     assert tuning["stopped"] == DONE
     rows = {row["name"]: row for row in tuning["tried"]}
     assert len(rows) == len(tuning["tried"]) > len(candidates.PLANNERS)
-    assert all(row["status"] == "ok" for row in rows.values())
+    made = [row for row in rows.values() if row["status"] == "ok"]
     best = rows[tuning["best"]]
-    assert best["cycles"] == report["cycles"] == min(row["cycles"] for row in rows.values())
-    # Each row is what a compile with its options says.
+    assert best["cycles"] == report["cycles"] == min(row["cycles"] for row in made)
+    assert len(made) > 1
+    # Each row is what a compile with its options says; others would have been dearer.
     for row in tuning["tried"][:: 1 if LONG else 3]:
         _, alone = compiled(model, **row["options"])
-        assert (row["cycles"], row["steps"]) == (alone["cycles"], alone["steps"]), row["name"]
+        if row in made:
+            assert (row["cycles"], row["steps"]) == (alone["cycles"], alone["steps"]), row["name"]
+        else:
+            assert row["status"] == (
+                f"not near the best: estimated at {alone['estimated_cycles']} cycles"
+            )
+            assert alone["cycles"] > best["cycles"]
     wanted = np.maximum(inputs["x"] @ onnx.numpy_helper.to_array(model.graph.initializer[0]), 0).T
     assert np.allclose(function.run(inputs)["y"].values(), wanted, rtol=1e-5, atol=1e-5)
     log = (tmp_path / "out" / "out.txt").read_text()
