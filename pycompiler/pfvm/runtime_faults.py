@@ -12,7 +12,6 @@ from .names import bodies_of, graphs
 #: Operators that onnxruntime computes for integers as for reals; an Einsum may sum them.
 _AS_REALS = ("Pow", "ReduceProd", "Einsum")
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
-_LONGS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
 
 def faulty(model: onnx.ModelProto) -> list[bool]:
@@ -20,12 +19,16 @@ def faulty(model: onnx.ModelProto) -> list[bool]:
     used = {node.op_type for part in graphs(model.graph) for node in part.node}
     if not used.intersection([*_AS_REALS, *_POOLS, "MaxUnpool", "DFT", "Shrink"]):
         return [False] * len(model.graph.node)
-    graph = inferred(model).graph
-    parts = list(graphs(graph))
+    kinds = kinds_of(model)
+    return [_is_faulty(node, kinds) for node in model.graph.node]
+
+
+def kinds_of(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the element types of all values."""
+    parts = list(graphs(inferred(model).graph))
     kinds = {tensor.name: tensor.data_type for part in parts for tensor in part.initializer}
     infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
-    kinds |= {info.name: info.type.tensor_type.elem_type for info in infos}
-    return [_is_faulty(node, kinds) for node in graph.node]
+    return kinds | {info.name: info.type.tensor_type.elem_type for info in infos}
 
 
 def _is_faulty(node: onnx.NodeProto, kinds: Mapping[str, int]) -> bool:
@@ -38,12 +41,12 @@ def _is_faulty(node: onnx.NodeProto, kinds: Mapping[str, int]) -> bool:
     """
     facts = {a.name: a for a in node.attribute}
     if node.op_type in _AS_REALS:
-        return kinds.get(node.output[0]) in _LONGS
+        return kinds.get(node.output[0]) in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
     if node.op_type in _POOLS:
         return "auto_pad" in facts and b"SAME" in facts["auto_pad"].s and "dilations" in facts
     if node.op_type in ("DFT", "Shrink"):
         rounds = node.op_type == "Shrink" or ("inverse" in facts and bool(facts["inverse"].i))
         return rounds and kinds.get(node.input[0]) == onnx.TensorProto.DOUBLE
-    if node.op_type == "MaxUnpool":
-        return len(node.input) > 2
+    if node.op_type == "MaxUnpool" and len(node.input) > 2:
+        return True
     return any(_is_faulty(inner, kinds) for body in bodies_of(node) for inner in body.node)

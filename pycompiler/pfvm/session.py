@@ -25,14 +25,14 @@ from .nans import with_forms
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
 from .reference_recurrent import GRU, LSTM, RNN
-from .runtime_faults import faulty
+from .runtime_faults import faulty, kinds_of
 from .staged_session import StagedSession
 from .torch_calls import has_calls
 
 Array = NDArray[Any]
 
-#: How onnxruntime names the operator of a node for whose types it has no kernel.
-_LACKS = re.compile(r"implementation for (\w+)\(|of operator \((\w+)\)")
+#: How onnxruntime names a node for whose types it has no kernel.
+_LACKS = re.compile(r"node (?:with name '|\()([^')]+)")
 #: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
@@ -46,10 +46,9 @@ class HostSession:
         self._proto = proto = onnx.load_from_string(model)
         self.input_keys, self.output_keys = keys(proto)
         try:
-            made = _started(proto)
+            self._session = _started(proto)
         except Exception as problem:  # the runtime's errors have no common base class
             raise error("P0602", what=what, reason=_first_line(problem)) from problem
-        self._session: StagedSession | _PlainSession = made
         held = {tensor.name for tensor in proto.graph.initializer}
         self._names = [value.name for value in proto.graph.input if value.name not in held]
 
@@ -89,8 +88,12 @@ def _started(model: onnx.ModelProto) -> StagedSession | _PlainSession:
         try:
             return _PlainSession(model)
         except Exception as problem:  # the runtime's errors have no common base class
-            lacking = {op for found in _LACKS.findall(str(problem)) for op in found}
-            apart = [node.op_type in lacking for node in model.graph.node]
+            named, nodes = _LACKS.findall(str(problem)), model.graph.node
+            kinds = kinds_of(model)
+            forms = [(n.op_type, *map(kinds.get, (*n.input, *n.output))) for n in nodes]
+            lacking = {form for n, form in zip(nodes, forms, strict=True) if n.name in named}
+            # onnxruntime hands no halves of this kind from one session to the next.
+            apart = [form in lacking or onnx.TensorProto.BFLOAT16 in form for form in forms]
             if not any(apart):
                 return _PlainSession(model, slow=True)
     return StagedSession(model, _started, apart, partial(_PlainSession, slow=True))

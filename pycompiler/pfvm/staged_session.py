@@ -74,8 +74,7 @@ class StagedSession:
                 known |= called(step, [known[name] for name in step.input])
                 continue
             session, results, needs = step
-            given = {name: known[name] for name in needs}
-            known |= zip(results, session.run(given), strict=True)
+            known |= zip(results, session.run({n: known[n] for n in needs}), strict=True)
         return [known[name] for name in self._outputs]
 
 

@@ -43,6 +43,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[[Tensor], Any], torch.dtype]] = {
     "cropped far": (lambda x: functional.pad(_filtered(x), (3, -2, -2, 4), value=0.1), _DOUBLE),
     "beside a call of torch": (lambda x: (_filtered(x), linalg.svdvals(x)), _DOUBLE),
     "beside other operators": (lambda x: (_filtered(x), _sampled(x)), _DOUBLE),
+    "beside other types": (lambda x: (_sampled(x), _sampled(x.bfloat16()) * 0), _DOUBLE),
     "behind a call of torch": (lambda x: _filtered(x * linalg.svdvals(x)[..., :1, None]), _DOUBLE),
     "resized": (_way_back(lambda x: functional.interpolate(x, (7, 4), mode="bilinear")), _BF16),
     "mode": (lambda x: torch.mode((x * 2).round(), -1)[0], _BF16),
