@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 from ..errors import error
+from ..frontend.export import check_tensors
+from ..frontend.torch_dtypes import dtype_name
 from .known_steps import kind_of
 from .optimizers import adapt, descend
 from .registry import ContextRegistry
@@ -113,7 +115,7 @@ def with_training(
     """Return ``function`` with a backward pass from its loss and the updates of ``groups``.
 
     The loss is the only result, or the one named `loss`. The second result are samples of the
-    inputs that the step has beside those of ``function``. The step raises P0118.
+    inputs that the step has beside those of ``function``. The step raises P0104 and P0118.
     """
     added = {SCALE: torch.ones(())}
     for group in groups:
@@ -135,15 +137,14 @@ def with_training(
     return step, added
 
 
-def _loss(results: Any) -> torch.Tensor:
-    """Return the loss among the results of a function. P0118."""
-    named = results if isinstance(results, Mapping) else {}
+def _loss(results: _Tensors) -> torch.Tensor:
+    """Return the loss among the results of a function. P0104, P0118."""
+    named = check_tensors("function's result", results, "result")
     name = next(iter(named)) if len(named) == 1 else LOSS
-    loss = named.get(name)
-    if not isinstance(loss, torch.Tensor):
-        found = "missing among the results " + ", ".join(map(str, named))
-    elif not loss.is_floating_point() or loss.numel() != 1:
-        found = f"{str(loss.dtype).removeprefix('torch.')} {tuple(loss.shape)}"
+    if name not in named:
+        found = "missing among the results " + ", ".join(named)
+    elif not (loss := named[name]).is_floating_point() or loss.numel() != 1:
+        found = f"{dtype_name(loss.dtype)} {tuple(loss.shape)}"
     elif not loss.requires_grad:
         found = "independent of all parameters"
     else:
