@@ -20,11 +20,11 @@ def _chosen(like: torch.Tensor, chance: float) -> torch.Tensor:
 
 
 def _bernoulli_in_place(tensor: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> Any:
-    return NotImplemented if generator is not None else tensor.copy_(_chosen(tensor, p))
+    return NotImplemented if generator else tensor.copy_(_chosen(tensor, p))
 
 
 def _bernoulli(tensor: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> Any:
-    return NotImplemented if generator is not None else _chosen(tensor, p)
+    return NotImplemented if generator else _chosen(tensor, p)
 
 
 def _native_dropout(tensor: torch.Tensor, p: float, train: bool | None) -> Any:
@@ -38,15 +38,13 @@ def _native_dropout(tensor: torch.Tensor, p: float, train: bool | None) -> Any:
 def _normal_in_place(
     tensor: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
 ) -> Any:
-    if generator is not None:
-        return NotImplemented
-    return tensor.copy_(torch.randn(tensor.shape) * std + mean)
+    return NotImplemented if generator else tensor.copy_(torch.randn(tensor.shape) * std + mean)
 
 
 def _uniform_in_place(
     tensor: torch.Tensor, first: float = 0.0, end: float = 1.0, *, generator: Any = None
 ) -> Any:
-    if generator is not None:
+    if generator:
         return NotImplemented
     return tensor.copy_(torch.rand(tensor.shape) * (end - first) + first)
 
