@@ -88,8 +88,7 @@ def _started(model: onnx.ModelProto) -> StagedSession | _PlainSession:
         try:
             return _PlainSession(model)
         except Exception as problem:  # the runtime's errors have no common base class
-            named, nodes = _LACKS.findall(str(problem)), model.graph.node
-            kinds = kinds_of(model)
+            named, nodes, kinds = _LACKS.findall(str(problem)), model.graph.node, kinds_of(model)
             forms = [(n.op_type, *map(kinds.get, (*n.input, *n.output))) for n in nodes]
             lacking = {form for n, form in zip(nodes, forms, strict=True) if n.name in named}
             # onnxruntime hands no halves of this kind from one session to the next.
