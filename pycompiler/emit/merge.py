@@ -41,6 +41,12 @@ class Way(Enum):
     KEPT = "kept masks"
     #: with other words and their own masks, by urgency
     URGENT = "urgent first"
+    #: the same, but the time at which a node may start counts half
+    LATE = "urgent first, starts count half"
+
+
+#: How much the time at which a node may start counts in each order of urgency.
+_WEIGHTS = {Way.URGENT: 1.0, Way.LATE: 0.5}
 
 
 def merge(
@@ -56,7 +62,7 @@ def merge(
 
     ``kinds`` has the kind of each node. ``shelf`` keeps the lines, with their port needs, for other
     programs of the same nodes. The program stands ``behind`` others. ``known`` has the best ways of
-    these, by whether an order of urgency was possible; only the best is tried then. None if lines
+    these, by whether orders of urgency were possible; only the best is tried then. None if lines
     that belong together cannot be kept together.
     """
     best: tuple[Way, Prepared, list[Placed]] | None = None
@@ -92,7 +98,7 @@ def _ways(
 ) -> Iterator[tuple[Way, Prepared]]:
     """Yield what may be placed; nothing if lines that belong together cannot be kept together.
 
-    If nodes are ``free``, they may come in an order of urgency. If that is not possible, they may
+    If nodes are ``free``, they may come in orders of urgency. If that is not possible, they may
     have the words that their layers use, or others. A line that is placed early may hold up a
     longer chain, so no way is always best. If ``wanted`` is possible, it is the only one.
     """
@@ -105,8 +111,11 @@ def _ways(
             own: dict[int, list[Unit]] = {}
             for unit in made.units:
                 own.setdefault(unit.owner, []).append(unit)
-            units = [unit for node in urgency.order() for unit in own.get(node, ())]
-            yield Way.URGENT, replace(made, units=units)
+            for way, weight in _WEIGHTS.items():
+                if wanted in (None, way):
+                    order = urgency.order(weight)
+                    units = [unit for node in order for unit in own.get(node, ())]
+                    yield way, replace(made, units=units)
             return
     kept = prepare(fragments, addresses, target, kinds, shelf)
     if wanted is not Way.KEPT and kept is not None:

@@ -52,12 +52,11 @@ class Urgency:
             rest[node] += max((rest[other] for other in after[node]), default=0)
         return cls(times, after, rest)
 
-    def order(self) -> list[int]:
+    def order(self, weight: float = 1.0) -> list[int]:
         """Return the numbers of the nodes in the order of placing.
 
-        The node comes first for which half of the time at which it may start, less the time of all
-        that waits for it, is least. On the corpus, half takes 0.3 % fewer cycles than none and
-        0.5 % fewer than three quarters.
+        The node comes first for which the time at which it may start, multiplied by ``weight``,
+        less that of all that waits for it, is least.
         """
         starts = [0] * len(self.times)
         missing = [0] * len(self.times)
@@ -74,7 +73,7 @@ class Urgency:
                 starts[other] = max(starts[other], starts[node] + self.times[node])
                 missing[other] -= 1
                 if not missing[other]:
-                    heappush(ready, (starts[other] / 2 - self.rest[other], other))
+                    heappush(ready, (weight * starts[other] - self.rest[other], other))
         return out
 
 
