@@ -81,12 +81,13 @@ def compile_cheapest(
 
     def planned(options: Options, mode: str) -> Planned:
         own = replace(options, float_dtype=mode), Report("", {})
-        return plan_onnx(model, target, *own, known, plans)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first plan gave them
+            return plan_onnx(model, target, *own, known, plans)
 
     judged = replace(options, **_JUDGED)
     key, ways = repr(sorted(decisive(judged).items())), {MIXED: asked}
-    with report.running(FLOAT) as row, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the first plan gave them
+    with report.running(FLOAT) as row:
         if key not in plans.verdicts:
             ways = {MIXED: asked if judged == options else planned(judged, MIXED)}
             if _may_cost_less(ways[MIXED]):
