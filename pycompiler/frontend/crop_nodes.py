@@ -25,8 +25,7 @@ def crop_node(node: MNNode, types: Mapping[str, TensorType]) -> MNNode:
     if not isinstance(starts, tuple) or not isinstance(steps, tuple) or given.elem not in MOVED:
         return node
     pairs = list(zip(given.shape, found.shape, strict=True))
-    if any(starts) or any(step != 1 for step in steps):
-        return node
-    if all(size == kept for size, kept in pairs) or any(k < _KEPT * s or not k for s, k in pairs):
+    little = given.shape != found.shape and all(k and k >= _KEPT * s for s, k in pairs)
+    if any(starts) or any(step != 1 for step in steps) or not little:
         return node
     return replace(node, op=CROP, inputs=node.inputs[:1], attributes=())

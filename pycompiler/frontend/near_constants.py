@@ -17,21 +17,15 @@ _NEAR = 1e-4
 def lift_near_constants(model: ir.Model) -> list[str]:
     """Make each such constant an initializer of the main graph; return their names."""
     fold_constants(model)
-    found: list[str] = []
-    for name, value in model.graph.initializers.items():
-        if value.const_value is not None and _near(value.const_value):
-            found.append(name)
+    held = {name: value.const_value for name, value in model.graph.initializers.items()}
+    found = [name for name, tensor in held.items() if tensor is not None and _near(tensor)]
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         tensor = ir.convenience.get_const_tensor(node.outputs[0]) if _constant(node) else None
         if tensor is None or not _near(tensor):
             continue
-        old = node.outputs[0]
-        data = ir.tensor(tensor.numpy())
-        name = f"{old.name}.near{len(found)}"
-        new = ir.Value(
-            name=name, type=ir.TensorType(data.dtype), shape=ir.Shape(data.shape.numpy())
-        )
-        new.const_value = data
+        old, data = node.outputs[0], ir.tensor(tensor.numpy())
+        name, type_ = f"{old.name}.near{len(found)}", ir.TensorType(data.dtype)
+        new = ir.Value(name=name, type=type_, shape=ir.Shape(data.shape.numpy()), const_value=data)
         model.graph.register_initializer(new)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
         assert node.graph is not None

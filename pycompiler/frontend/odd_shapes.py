@@ -1,8 +1,8 @@
 """Calls on shapes for which ONNX has no form, in operators that keep their meaning.
 
 ONNX squeezes no axis of several elements, and reduces or writes along no axis of a number. Its
-LSTM has no projections. torch's exporter fails at affine grids of one row, and cuts the steps of
-integers afterwards. The table has whether a call is concerned, and what computes it.
+LSTM has no projections. torch's exporter fails at affine grids of one row, and cuts the bounds and
+steps of integers afterwards. The table has whether a call is concerned, and what computes it.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[int], align_corners: bool) 
     for number, count in enumerate(reversed(axes)):
         place = torch.arange(count, dtype=theta.dtype) * 2 - (count - 1)
         place = place / ((count - 1 if align_corners else count) or 1)
-        shape = [1] * len(axes)
-        shape[len(axes) - 1 - number] = count
-        parts.append(place.reshape(shape).expand(list(axes)))
+        parts.append(place.reshape([-1, *[1] * number]).expand(list(axes)))
     parts.append(torch.ones(list(axes), dtype=theta.dtype))
     base = torch.stack(parts, -1).reshape(1, -1, len(axes) + 1).expand(batch, -1, -1)
     return (base @ theta.transpose(1, 2)).reshape(batch, *axes, len(axes))
@@ -90,8 +88,8 @@ def _projected(x: torch.Tensor, state: Sequence[torch.Tensor], *args: Any) -> An
     return torch._decomp.decompositions.lstm_impl(x, state, *args)
 
 
-def _is_cut(node: torch.fx.Node) -> bool:
-    return float in map(type, node.args) and not node.meta["val"].is_floating_point()
+def _is_whole(node: torch.fx.Node) -> bool:
+    return not node.meta["val"].is_floating_point()
 
 
 def _whole_steps(start: float, end: float, step: float = 1, *, dtype: Any = None, **_: Any) -> Any:
@@ -101,6 +99,20 @@ def _whole_steps(start: float, end: float, step: float = 1, *, dtype: Any = None
     return (torch.arange(math.ceil((end - start) / step)) * int(step) + int(start)).to(dtype)
 
 
+def _whole_points(start: Any, end: Any, steps: int, base: Any = None, **kwargs: Any) -> Any:
+    """Return integers, or powers of a base, between bounds that are cut if there are two."""
+    dtype = kwargs.get("dtype")
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return NotImplemented
+    ends = [torch.as_tensor(bound, dtype=torch.float64) for bound in (start, end)]
+    if base is None or steps > 1:
+        ends = [bound.to(torch.int64).to(dtype).double() for bound in ends]
+    place, step = torch.arange(steps), (ends[1] - ends[0]) / max(steps - 1, 1)
+    near, far = ends[0] + step * place, ends[1] - step * (steps - 1 - place)
+    made = torch.where(place < max(steps // 2, 1), near, far)
+    return (made if base is None else base**made).to(dtype)
+
+
 _SPREADS = (_ATEN.var, _ATEN.std, _ATEN.var_mean, _ATEN.std_mean)
 _OF_ONE_AXIS = [
     *(_ATEN.any.dim, _ATEN.any.dims, _ATEN.all.dim, _ATEN.all.dims, _ATEN.aminmax.default),
@@ -108,8 +120,11 @@ _OF_ONE_AXIS = [
     *(_ATEN.flip.default, _ATEN.prod.dim_int, _ATEN.topk.default),
     *(_ATEN.scatter.src, _ATEN.scatter.value, _ATEN.scatter_add.default),
 ]
+_BOUNDS = ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+_POINTS = [getattr(op, ends) for op in (_ATEN.linspace, _ATEN.logspace) for ends in _BOUNDS]
 ODD_SHAPES: Mapping[Any, tuple[_Concerns, Callable[..., Any]]] = {
-    **dict.fromkeys((_ATEN.arange.start, _ATEN.arange.start_step), (_is_cut, _whole_steps)),
+    **dict.fromkeys((_ATEN.arange.start, _ATEN.arange.start_step), (_is_whole, _whole_steps)),
+    **dict.fromkeys(_POINTS, (_is_whole, _whole_points)),
     _ATEN.squeeze.dim: (_wide, _squeezed),
     _ATEN.squeeze.dims: (_wide, _squeezed),
     **{op: (is_number, _of_number(op)) for op in _OF_ONE_AXIS},

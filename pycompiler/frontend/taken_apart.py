@@ -253,8 +253,7 @@ def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None
     letters = "".join(spare[:rank])
     sizes = dict.fromkeys(letters, 1)
     for number, (term, x) in enumerate(zip(terms, operands, strict=True)):
-        own = letters[rank - counts[number] :] if "..." in term else ""
-        terms[number] = term.replace("...", own)
+        terms[number] = term.replace("...", letters[rank - counts[number] :])
         for letter, size in zip(terms[number], x.shape, strict=True):
             if letter in sizes:
                 sizes[letter] = max(sizes[letter], size)
@@ -284,14 +283,12 @@ def _scatter_reduced(*args: Any, **kwargs: Any) -> Any:
     return scatter_reduced(*args, **kwargs)
 
 
+_ADAPTIVE = (_ATEN.adaptive_avg_pool1d, _ATEN.adaptive_avg_pool2d, _ATEN.adaptive_avg_pool3d)
 _RULES: dict[object, _Rule] = {
     **{op: _Rule(_makes_complex, rule) for op, rule in BY_PARTS.items()},
-    _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
-    _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
-    _ATEN.adaptive_avg_pool3d.default: _Rule(_uneven, _adaptive_average),
+    **{pool.default: _Rule(_uneven, _adaptive_average) for pool in _ADAPTIVE},
     _ATEN.as_strided.default: _Rule(_reads_a_view, _as_strided),
-    _ATEN.avg_pool2d.default: _average(_ATEN.avg_pool2d.default),
-    _ATEN.avg_pool3d.default: _average(_ATEN.avg_pool3d.default),
+    **{op: _average(op) for op in (_ATEN.avg_pool2d.default, _ATEN.avg_pool3d.default)},
     _ATEN.batch_norm.default: _Rule(
         _trains, _batch_norm, _ATEN._native_batch_norm_legit_functional.default
     ),
@@ -309,8 +306,7 @@ _RULES: dict[object, _Rule] = {
         lambda node: no_plain_classes(node, _argument(node, 5, "label_smoothing", 0.0)),
         cross_entropy,
     ),
-    _ATEN.amax.default: _extreme(_ATEN.amax.default),
-    _ATEN.amin.default: _extreme(_ATEN.amin.default),
+    **{op: _extreme(op) for op in (_ATEN.amax.default, _ATEN.amin.default)},
     _ATEN.multinomial.default: _Rule(_drawn_once, _refused),
     _ATEN.scaled_dot_product_attention.default: _Rule(is_hard, attention),
     _ATEN._scaled_dot_product_flash_attention_for_cpu.default: _Rule(

@@ -358,6 +358,13 @@ def _sequences() -> Iterator[Call]:
     for given, dtype in itertools.product(steps, (torch.uint8, torch.int64, torch.float32)):
         one = lambda x, g=given, d=dtype: torch.arange(*g, dtype=d) + x.to(d)  # noqa: E731
         yield Call(f"arange {given} of {dtype}", one, (torch.zeros(1),))
+    points = ((2.7, 9.6, 5), (4.9, 3.1, 9), (0, -7, 5), (0.7, 2.5, 1))
+    for (first, last, count), dtype in itertools.product(points, (torch.uint8, torch.int64)):
+        name, ends = f"{first} to {last} of {dtype}", (torch.tensor(first), torch.tensor(last))
+        line = lambda x, y, n=count, d=dtype: torch.linspace(x, y, n, dtype=d)  # noqa: E731
+        yield Call(f"linspace {name}", line, ends)
+        curve = lambda x, y, n=count, d=dtype: torch.logspace(x, y.abs() / 4, n, 3, dtype=d)  # noqa: E731
+        yield Call(f"logspace {name}", curve, ends)
     for dtype in (torch.float32, torch.float64, *_HALVES):
         info = torch.finfo(dtype)
         x = torch.tensor([0.0, -0.0, _INF, -_INF, _NAN, 0.1, -3, info.max, info.tiny], dtype=dtype)
