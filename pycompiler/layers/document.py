@@ -36,7 +36,7 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
 * The bounds are those of `Float`. In `Double`, {doubles}.
   Parameters that ONNX keeps as attributes, such as `alpha` and `epsilon`, are singles even then.
 * 16-bit floats are singles on the device. They are rounded when a `Cast` or an output makes them
-  short.
+  short. PyTorch also rounds inner steps (powers in `matrix_exp`, places in `grid_sample`).
 * Integers of 8 and 16 bits (int8, uint8, int16, uint16) have 32 bits on the device. Add, Sub, Mul,
   Neg, Abs, Div, Mod, BitShift and a `Cast` take results modulo 2^8 or 2^16. Operators of `Int`
   accept them. Add, Sub, Mul, Div, Mod, Min, Max, Clip, comparisons, Where, BitShift and the
