@@ -113,6 +113,10 @@ def _whole_points(start: Any, end: Any, steps: int, base: Any = None, **kwargs: 
     return (made if base is None else base**made).to(dtype)
 
 
+def _whole_powers(start: Any, end: Any, steps: int, base: float = 10, **kwargs: Any) -> Any:
+    return _whole_points(start, end, steps, base, **kwargs)
+
+
 _SPREADS = (_ATEN.var, _ATEN.std, _ATEN.var_mean, _ATEN.std_mean)
 _OF_ONE_AXIS = [
     *(_ATEN.any.dim, _ATEN.any.dims, _ATEN.all.dim, _ATEN.all.dims, _ATEN.aminmax.default),
@@ -121,10 +125,10 @@ _OF_ONE_AXIS = [
     *(_ATEN.scatter.src, _ATEN.scatter.value, _ATEN.scatter_add.default),
 ]
 _BOUNDS = ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
-_POINTS = [getattr(op, ends) for op in (_ATEN.linspace, _ATEN.logspace) for ends in _BOUNDS]
 ODD_SHAPES: Mapping[Any, tuple[_Concerns, Callable[..., Any]]] = {
     **dict.fromkeys((_ATEN.arange.start, _ATEN.arange.start_step), (_is_whole, _whole_steps)),
-    **dict.fromkeys(_POINTS, (_is_whole, _whole_points)),
+    **{getattr(_ATEN.linspace, ends): (_is_whole, _whole_points) for ends in _BOUNDS},
+    **{getattr(_ATEN.logspace, ends): (_is_whole, _whole_powers) for ends in _BOUNDS},
     _ATEN.squeeze.dim: (_wide, _squeezed),
     _ATEN.squeeze.dims: (_wide, _squeezed),
     **{op: (is_number, _of_number(op)) for op in _OF_ONE_AXIS},

@@ -365,6 +365,8 @@ def _sequences() -> Iterator[Call]:
         yield Call(f"linspace {name}", line, ends)
         curve = lambda x, y, n=count, d=dtype: torch.logspace(x, y.abs() / 4, n, 3, dtype=d)  # noqa: E731
         yield Call(f"logspace {name}", curve, ends)
+        tens = lambda x, y, n=count, d=dtype: torch.logspace(x / 9, y / 9, n, dtype=d)  # noqa: E731
+        yield Call(f"logspace of tens {name}", tens, ends)
     for dtype in (torch.float32, torch.float64, *_HALVES):
         info = torch.finfo(dtype)
         x = torch.tensor([0.0, -0.0, _INF, -_INF, _NAN, 0.1, -3, info.max, info.tiny], dtype=dtype)
