@@ -93,10 +93,12 @@ def compile_cheapest(
             if _may_cost_less(ways[MIXED]):
                 with suppress(PycompilerError):  # singles may not fit
                     singles = planned(judged, FLOAT)
-                    if _hosted(singles) <= _hosted(asked):
+                    if _hosted(singles) <= _hosted(ways[MIXED]):
                         ways[FLOAT] = singles
     if key not in plans.verdicts:
-        plans.verdicts[key] = cheapest(ways)
+        plans.verdicts[key] = MIXED, {MIXED: asked.estimated}
+        with suppress(PycompilerError):  # nor their program
+            plans.verdicts[key] = cheapest(ways)
     taken, row["cycles"] = plans.verdicts[key]
     if taken == MIXED:
         return asked.program

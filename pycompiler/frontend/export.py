@@ -102,7 +102,7 @@ def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tens
     return value
 
 
-def _check_function(function: object) -> None:
+def check_function(function: object) -> None:
     """Raise P0704 unless ``function`` can be called with one dict."""
     legal = "a function that takes one dict of tensors"
     if not callable(function):
@@ -155,7 +155,7 @@ def export(
     if extra.get("dynamic_shapes") or extra.get("dynamic_axes"):
         raise error("P0103", name="export_kwargs", shape="dynamic_shapes is given")
     sample = check_tensors("inputs", inputs, "input")
-    _check_function(function)
+    check_function(function)
     tensors = tuple(sample.values())
     keys, result_keys, traced = list(sample), [""], _anchored(function)
     stdout, stderr = sys.stdout, sys.stderr

@@ -6,7 +6,7 @@ the count of steps are inputs, so the state has no scalars.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..errors import error
-from ..frontend.export import check_tensors
+from ..frontend.export import check_function, check_tensors
 from ..frontend.torch_dtypes import dtype_name
 from .known_steps import kind_of
 from .optimizers import adapt, descend
@@ -110,42 +110,48 @@ def wanted_groups(
 
 
 def with_training(
-    function: Callable[[dict[str, torch.Tensor]], _Tensors], groups: Sequence[Group]
+    function: Callable[[dict[str, torch.Tensor]], _Tensors],
+    groups: Sequence[Group],
+    names: Collection[str],
 ) -> tuple[Callable[[dict[str, torch.Tensor]], _Tensors], dict[str, torch.Tensor]]:
     """Return ``function`` with a backward pass from its loss and the updates of ``groups``.
 
-    The loss is the only result, or the one named `loss`. The second result are samples of the
-    inputs that the step has beside those of ``function``. The step raises P0104 and P0118.
+    The loss is the only result, or the one named `loss`. ``names`` are the inputs of ``function``.
+    The second result are samples of the inputs that the step has as well. The step raises P0104 and
+    P0118; P0704 for what is no function.
     """
+    check_function(function)
+    parameters = [p for group in groups for p in group.settings["params"] if p.requires_grad]
     added = {SCALE: torch.ones(())}
     for group in groups:
         added |= {group.rate: torch.zeros(()), group.count: torch.zeros((), dtype=torch.int64)}
 
     def step(values: dict[str, torch.Tensor]) -> _Tensors:
-        results = function({name: values[name] for name in values if name not in added})
-        loss = _loss(results)
-        parameters = [p for group in groups for p in group.settings["params"] if p.requires_grad]
+        results = function({name: values[name] for name in names})
+        loss = _loss(results, trains=bool(parameters))
         scale = values[SCALE].to(loss.dtype).reshape(loss.shape)
         made = torch.autograd.grad(loss, parameters, scale, allow_unused=True)
         pairs = zip(parameters, made, strict=True)
         grads = {parameter: grad for parameter, grad in pairs if grad is not None}
         with torch.no_grad():
+            # A result may be a view of a parameter: it has the values from before the update.
+            kept = {name: value.clone() for name, value in results.items()}
             for group in groups:
                 group.update(grads, values)
-        return results
+        return kept
 
     return step, added
 
 
-def _loss(results: _Tensors) -> torch.Tensor:
+def _loss(results: _Tensors, *, trains: bool) -> torch.Tensor:
     """Return the loss among the results of a function. P0104, P0118."""
     named = check_tensors("function's result", results, "result")
     name = next(iter(named)) if len(named) == 1 else LOSS
     if name not in named:
-        found = "missing among the results " + ", ".join(named)
+        found = "missing among the results " + (", ".join(named) or "(none)")
     elif not (loss := named[name]).is_floating_point() or loss.numel() != 1:
         found = f"{dtype_name(loss.dtype)} {tuple(loss.shape)}"
-    elif not loss.requires_grad:
+    elif not loss.requires_grad or not trains:
         found = "independent of all parameters"
     else:
         return loss

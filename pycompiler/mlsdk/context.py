@@ -119,6 +119,8 @@ class Context:
             options = {"num_threads": num_compiler_threads, **(options or {})}
         backprop = parse_options(options).backprop if isinstance(options, Mapping) else False
         groups = wanted_groups(optimizers, self.registry, backprop=backprop)
+        if groups and training is False:
+            raise error("P0116", name="training")
 
         def make_model() -> onnx.ModelProto:
             if not isinstance(inputs, Mapping):
@@ -126,7 +128,7 @@ class Context:
             sample = {name: _sample(value) for name, value in inputs.items()}
             called, step = as_function(function, sample), training
             if groups:
-                (called, added), step = with_training(called, groups), True
+                (called, added), step = with_training(called, groups, list(sample)), True
                 sample |= added
             model = export(called, sample, export_kwargs, self.registry.tensors, step)
             set_defaults(model, self._state)
@@ -165,6 +167,9 @@ class Context:
             raise error("P0704", name="args", value=repr(args), legal="a tuple of arguments")
         if not isinstance(kwargs, Mapping | None):
             raise error("P0704", name="kwargs", value=repr(kwargs), legal="a dict or None")
+        if settings.get("optimizers"):
+            reason = "calls with nested structures have no place for learning rates"
+            raise error("P0703", name="optimizers", reason=reason, remedy="use Context.compile")
         arguments, results = Arguments(fn, args, kwargs or {}), Results()
         flat = flat_function(fn, arguments, results)
         compiled = self.compile(flat, arguments.tensors, codegen_dir, **settings)

@@ -26,7 +26,7 @@ def kind_of(optimizer: torch.optim.Optimizer) -> str:
     for classes, kind in _KINDS:
         if isinstance(optimizer, classes):
             for group in optimizer.param_groups:
-                for name in _OTHER:
+                for name in _OTHER if kind == "adamw" else (*_OTHER, "decoupled_weight_decay"):
                     if group.get(name):
                         raise _refused(f"{type(optimizer).__name__}({name}=True)")
             return kind

@@ -194,6 +194,36 @@ def test_frozen_doubles_and_products_of_elements(tmp_path: Path) -> None:
     assert torch.equal(model.bias, twin.bias)
 
 
+def test_results_have_the_values_from_before_the_update(tmp_path: Path) -> None:
+    """Views of parameters, too; and the function reads added inputs that it has itself."""
+    weight = nn.Parameter(torch.tensor([2.0, 3.0]))
+    optimizer, chip = torch.optim.SGD([weight], lr=0.1), context("pfvm:cpu")
+    model = nn.Module()
+    model.weight = weight
+    chip.registry.register("m", model)
+    chip.registry.register("o", optimizer)
+    scale = {"mncore_grad_scale_factor": torch.tensor(1.0)}
+    compiled = chip.compile(
+        lambda d: {
+            "loss": weight.sum() * d["mncore_grad_scale_factor"],
+            "weight": weight,
+            "view": weight.detach()[1:],
+        },
+        scale,
+        tmp_path / "out",
+        options={"backprop": True},
+        optimizers=[optimizer],
+    )
+    names = ("o@0@mncore_learning_rate", "o@0@mncore_global_step")
+    for count in range(2):
+        rates = dict(zip(names, (torch.tensor(0.1), torch.tensor(count)), strict=True))
+        found = compiled({**scale, **rates})
+        wanted = torch.tensor([2.0, 3.0]) - 0.1 * count
+        assert torch.allclose(found["weight"].cpu(), wanted)
+        assert torch.allclose(found["view"].cpu(), wanted[1:])
+        assert torch.allclose(found["loss"].cpu(), wanted.sum())
+
+
 def _refusal(tmp_path: Path, **changed: Any) -> PycompilerError:
     model = nn.Linear(3, 2)
     optimizer = changed.pop("optimizer", MNCoreAdam)(model.parameters())
@@ -221,6 +251,14 @@ def _refusal(tmp_path: Path, **changed: Any) -> PycompilerError:
         ("P0608", "not registered", {"registered": ("model",)}),
         ("P0608", "not registered", {"registered": ("optimizer",)}),
         ("P0703", "Rprop", {"optimizer": torch.optim.Rprop}),
+        (
+            "P0703",
+            "decoupled_weight_decay",
+            {"optimizer": lambda p: torch.optim.Adam(p, decoupled_weight_decay=True)},
+        ),
+        ("P0704", "one dict of tensors", {"function": 3}),
+        ("P0704", "one dict of tensors", {"function": lambda a, b: {"loss": a}}),
+        ("P0116", "training", {"training": False}),
         ("P0118", "float", {"function": lambda d: {"loss": d["x"] * 2}}),
         ("P0118", "missing", {"function": lambda d: {"a": d["x"], "b": d["x"].sum()}}),
         ("P0118", "independent", {"function": lambda d: {"loss": d["x"].sum()}}),
