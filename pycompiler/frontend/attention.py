@@ -28,16 +28,16 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Return ``scaled_dot_product_attention`` of the same arguments, without dropout.
+    """Return ``scaled_dot_product_attention`` of the same arguments.
 
     Sums of values are divided instead of the shares: a row has fewer channels than keys.
     """
-    if dropout_p or (attn_mask is None and query.ndim == 4):
+    if attn_mask is None and query.ndim == 4:
         return NotImplemented
     if enable_gqa:
         count = query.shape[-3] // key.shape[-3]
         key, value = (t.repeat_interleave(count, -3) for t in (key, value))
-    return _parts(query, key, value, attn_mask, is_causal, scale)[0]
+    return _parts(query, key, value, attn_mask, is_causal, scale, dropout_p)[0]
 
 
 def flash_attention(
@@ -64,6 +64,7 @@ def _parts(
     attn_mask: torch.Tensor | None,
     is_causal: bool,
     scale: float | None,
+    dropout_p: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the result, and the largest score and the sum of powers of each row."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -84,4 +85,7 @@ def _parts(
     total = powers.sum(-1, keepdim=True)
     if attn_mask is not None:  # the largest power of any other row is 1
         total = total.clamp(min=1.0)
+    if dropout_p:
+        kept = torch.rand(powers.shape) >= dropout_p
+        powers = powers * kept.to(powers.dtype) * (1 / (1 - dropout_p) if dropout_p < 1 else 0.0)
     return (powers @ value) / total, largest, total

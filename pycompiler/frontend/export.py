@@ -60,6 +60,9 @@ _IGNORED = frozenset({"use_fx2onnx", "verbose"})
 #: Said of the caches of transformers, which hold tensors for each layer.
 _CACHE = ": name the tensors of its layers one by one, and make the cache of them in the function"
 
+#: torch's exceptions where values of tensors decide about shapes.
+_OF_VALUES = ("GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound")
+
 #: Held while tracing, which redirects streams, logs and warnings of the whole process.
 _TRACING = threading.RLock()
 
@@ -267,15 +270,20 @@ def _why_not_captured(problem: Exception) -> Exception:
         return problem
     name, text = type(problem).__name__, str(problem).strip()
     first = text.splitlines()[0] if text else name
-    reason = f"{name}: {first}{_of_experts(problem)}"
+    reason = f"{name}: {first}{_advice(problem)}"
     return error("P0101", place=model_place(problem), reason=reason)
 
 
-def _of_experts(problem: Exception) -> str:
-    """Return what to do if a mixture of experts of transformers was not captured."""
+def _advice(problem: Exception) -> str:
+    """Return what to do if values decide about a size, or a mixture of experts was not captured."""
     for frame, _ in traceback.walk_tb(problem.__traceback__):
         if type(frame.f_locals.get("self")).__name__.endswith("Experts"):
             return "; experts that loop over their tokens: set_experts_implementation('grouped_mm')"
+    if type(problem).__name__ in _OF_VALUES:
+        return (
+            "; a size or a place is read from a tensor: give a number, as in "
+            "one_hot(x, num_classes), or pick with the tensor, as in index_select"
+        )
     return ""
 
 

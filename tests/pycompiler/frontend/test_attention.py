@@ -104,3 +104,20 @@ def test_the_kernel_of_cpus_gives_logarithms_too(tmp_path: Path, causal: bool) -
     found = compiled(sample)
     for name, wanted in function(sample).items():
         assert torch.allclose(found[name].cpu(), wanted, rtol=1e-4, atol=1e-4), name
+
+
+@pytest.mark.parametrize("mask", [None, torch.zeros(16, 16)], ids=["plain", "masked"])
+def test_dropout_of_three_axes(tmp_path: Path, mask: torch.Tensor | None) -> None:
+    """Equal scores: each result is the share of values that are kept, in units of 1 / 16."""
+    value, p = torch.ones(64, 16, 8), 0.25
+    zero = {"q": torch.zeros(64, 16, 8)}
+    compiled = context("pfvm:cpu").compile(
+        lambda d: {"y": F.scaled_dot_product_attention(d["q"], d["q"], value, mask, dropout_p=p)},
+        zero,
+        tmp_path / "out",
+    )
+    first, other = (compiled(zero)["y"].cpu() for _ in range(2))
+    kept = first * 16 * (1 - p)
+    assert torch.allclose(kept, kept.round(), atol=1e-4)
+    assert abs(float(first[..., 0].mean()) - 1) < 5 * (p / (1 - p) / (64 * 16 * 16)) ** 0.5
+    assert not torch.equal(first, other)

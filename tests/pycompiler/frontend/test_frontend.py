@@ -303,3 +303,18 @@ def test_bad_models(text: str, code: str) -> None:
     with pytest.raises(PycompilerError) as caught:
         import_onnx(model, load_target("mini"))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda d: {"y": torch.nn.functional.one_hot(d["i"])},
+        lambda d: {"y": torch.narrow(d["x"], 0, d["i"][1], 2)},
+    ],
+    ids=["one_hot", "narrow"],
+)
+def test_sizes_that_values_decide_are_refused_with_a_remedy(function: Any) -> None:
+    sample = {"i": torch.tensor([2, 1, 0]), "x": torch.ones(5)}
+    with pytest.raises(PycompilerError, match=r"one_hot\(x, num_classes\)") as caught:
+        export(function, sample)
+    assert caught.value.code == "P0101"
