@@ -365,7 +365,7 @@ def _sequences() -> Iterator[Call]:
         yield Call(f"linspace {name}", line, ends)
         curve = lambda x, y, n=count, d=dtype: torch.logspace(x, y.abs() / 4, n, 3, dtype=d)  # noqa: E731
         yield Call(f"logspace {name}", curve, ends)
-        tens = lambda x, y, n=count, d=dtype: torch.logspace(x / 9, y / 9, n, dtype=d)  # noqa: E731
+        tens = lambda x, y, n=count, d=dtype: torch.logspace(x / 9, y.abs() / 9, n, dtype=d)  # noqa: E731
         yield Call(f"logspace of tens {name}", tens, ends)
     for dtype in (torch.float32, torch.float64, *_HALVES):
         info = torch.finfo(dtype)
