@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ def read_record(text: str) -> tuple[str, list[Outcome]]:
 def _short(one: Outcome) -> str:
     """Return why a test is not on the device, without names and numbers of one test."""
     if one.kind == REFUSED:
-        text = general(one.reason).split("] ", 1)[-1]
+        text = re.sub(r"^\[[^]]*\] ", "", general(one.reason))  # a recorded one has no code
         return _words(text.split(" (")[0])
     return "; ".join(map(_words, general(one.reason).split("; ")[:_MOST_REASONS]))
 
