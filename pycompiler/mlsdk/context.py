@@ -161,7 +161,7 @@ class Context:
 
         ``args`` and ``kwargs`` are sample arguments. Tensors may be nested in tuples, lists,
         dicts, named tuples and dataclasses (see ``register_pytree_dataclass``). Other values
-        become part of the function. ``settings`` are those of :meth:`compile`.
+        become part of the function. ``settings`` are those of :meth:`compile`, but optimizers.
         """
         if not isinstance(args, list | tuple):
             raise error("P0704", name="args", value=repr(args), legal="a tuple of arguments")

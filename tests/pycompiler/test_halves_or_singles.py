@@ -10,6 +10,7 @@ import pytest
 from compiling import model_of, run, sampled
 from onnx import numpy_helper
 
+from pycompiler.errors import error
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.halves_or_singles import compile_cheapest
 from pycompiler.machine import load_target
@@ -113,3 +114,18 @@ def test_stored_halves_are_not_compared() -> None:
     made_by = {node.op for node in made.graph.nodes for n in node.outputs if n in _halves(made)}
     assert "Conv" in made_by  # the node stores halves, with the Relu behind it
     assert not _tried(report)
+
+
+def test_a_comparison_that_fails_leaves_the_program_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The plan in singles is there, but its program cannot be made."""
+
+    def fails(ways: Any) -> Any:
+        assert list(ways) == ["mixed", "float"]
+        raise error("P0704", name="the program", value="in singles", legal="another")
+
+    monkeypatch.setattr("pycompiler.halves_or_singles.cheapest", fails)
+    made, report = _compiled(_model(4, 24, 24), float_dtype="mixed")
+    assert _halves(made)
+    assert "taken" not in _tried(report)[0]

@@ -268,3 +268,26 @@ def test_refusals(tmp_path: Path, code: str, text: str, changed: dict[str, Any])
     problem = _refusal(tmp_path, **changed)
     assert problem.code == code
     assert text in str(problem)
+
+
+def test_parameters_that_are_all_frozen_are_refused(tmp_path: Path) -> None:
+    """Also where the loss depends on another tensor that requires a gradient."""
+    other = torch.ones((), requires_grad=True)
+    weight = nn.Parameter(torch.ones(3), requires_grad=False)
+    model, chip = nn.Module(), context("pfvm:cpu")
+    model.weight = weight
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    chip.registry.register("m", model)
+    chip.registry.register("o", optimizer)
+    settings: dict[str, Any] = {"options": {"backprop": True}, "optimizers": [optimizer]}
+    with pytest.raises(PycompilerError, match="independent of all parameters") as caught:
+        chip.compile(
+            lambda d: {"loss": (weight * d["x"]).sum() * other},
+            {"x": torch.ones(3)},
+            tmp_path / "out",
+            **settings,
+        )
+    assert caught.value.code == "P0118"
+    with pytest.raises(PycompilerError, match="no place for learning rates") as caught:
+        chip.compile_automap(lambda x: x, [torch.ones(3)], None, tmp_path / "out", **settings)
+    assert caught.value.code == "P0703"
