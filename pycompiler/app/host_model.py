@@ -34,5 +34,7 @@ def host_model(segment: Segment, imported: ImportedModel) -> bytes:
         [info(name) for name in segment.outputs],
         [onnx.numpy_helper.from_array(data[name], name) for name in constants],
     )
+    called = {proto.op_type for proto in protos}
+    functions = [one for one in imported.functions if one.name in called]
     facts = {"opset_imports": imported.opsets, "ir_version": imported.ir_version}
-    return bytes(onnx.helper.make_model(graph, **facts).SerializeToString())
+    return bytes(onnx.helper.make_model(graph, functions=functions, **facts).SerializeToString())

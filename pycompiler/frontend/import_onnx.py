@@ -15,6 +15,7 @@ from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.composites.writer import MOVED
 from ..pfvm.declared import constant
+from ..pfvm.device_functions import DEVICE, called
 from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
 from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
@@ -31,7 +32,6 @@ from .host_forms import HostForms, host_forms
 from .lookup_nodes import lookups
 from .recut_nodes import recuts
 from .tile_pattern import tiles
-from .weight_gradients import weight_gradients
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -52,6 +52,7 @@ class ImportedModel:
     forms: HostForms
     opsets: tuple[onnx.OperatorSetIdProto, ...]
     ir_version: int
+    functions: tuple[onnx.FunctionProto, ...]
     parameters: dict[str, Array]
     registered: dict[str, tuple[str, Array]]
     updates: dict[str, str]
@@ -89,9 +90,6 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     opset = opset_of(model)
     cut, joined = tiles(protos, types, data, [name for _, name in outputs])
     protos = {name: proto for name, proto in protos.items() if name not in joined}
-    gradients, spare = weight_gradients(protos, types, [name for _, name in outputs])
-    protos = {name: proto for name, proto in protos.items() if name not in spare}
-    cut = {**cut, **gradients}
     looked_up = {**lookups(protos, types, data, target), **recuts(protos, types, data)}
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
@@ -138,14 +136,16 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     )
     read = {name for form in forms.values() for proto in form for name in proto.input}
     rest = {n: np.asarray(a) for n, a in data.items() if n in read and n not in constants}
-    opsets = tuple(model.opset_import)
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
     renewed = {
         key: changed[value.name]
         for key, value in zip(output_keys, model.graph.output, strict=True)
         if value.name in changed
     }
-    return ImportedModel(graph, constants, forms, opsets, model.ir_version, rest, state, renewed)
+    opsets, functions = tuple(model.opset_import), tuple(model.functions)
+    return ImportedModel(
+        graph, constants, forms, opsets, model.ir_version, functions, rest, state, renewed
+    )
 
 
 def _picks(
@@ -185,6 +185,8 @@ def _op(proto: onnx.NodeProto, opset: int) -> str:
     """Return the operator's name, with the opset if its meaning there differs from the layers'."""
     if proto.domain == DOMAIN:
         return str(proto.op_type)
+    if proto.domain == DEVICE:
+        return called(proto)
     if proto.domain not in ("", "ai.onnx"):
         return f"{proto.domain}.{proto.op_type}"
     return str(proto.op_type) if understood(proto, opset) else f"{proto.op_type} of opset {opset}"

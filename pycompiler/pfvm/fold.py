@@ -9,6 +9,7 @@ from onnx import helper, numpy_helper
 
 from ..graph.graph import TensorType
 from .declared import constant
+from .device_functions import DEVICE
 from .known_shapes import of_shape
 from .random import is_random
 from .session import results_of
@@ -73,7 +74,7 @@ def _results(
     model: onnx.ModelProto,
 ) -> list[onnx.TensorProto] | None:
     """Return the results of a node, or None if they cannot or should not be computed."""
-    if node.domain not in ("", "ai.onnx") or is_random(node, _false(node, data)):
+    if node.domain not in ("", "ai.onnx", DEVICE) or is_random(node, _false(node, data)):
         return None
     if any(a.HasField("g") or a.graphs for a in node.attribute):
         return None

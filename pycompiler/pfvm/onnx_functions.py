@@ -11,10 +11,10 @@ from typing import Any
 
 import onnx
 import onnx.defs
-import onnx.inliner
 
 from ..graph.dtypes import onnx_elem_type
 from ..graph.graph import TensorType
+from .device_functions import inlined
 from .opsets import STANDARD, opset_of
 
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
@@ -67,7 +67,7 @@ def write_out_functions(
         return model
     out.functions.extend(functions)
     out.opset_import.append(onnx.helper.make_opsetid(_DOMAIN, 1))
-    made = onnx.inliner.inline_local_functions(out)
+    made = inlined(out, all_of_them=False)
     left = [opset for opset in made.opset_import if opset.domain != _DOMAIN]
     del made.opset_import[:]
     made.opset_import.extend(left)

@@ -8,13 +8,13 @@ import textwrap
 import onnx
 import onnx.checker
 import onnx.helper
-import onnx.inliner
 import onnx.shape_inference
 
 from ..errors import PycompilerError, error, place_of
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
 from .declared import shown_sizes, static_shape
+from .device_functions import inlined
 from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
 from .names import graphs, separate_body_outputs
@@ -40,8 +40,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     check_sizes(model.graph)
     try:
         onnx.checker.check_model(model)
-        if model.functions:
-            model = onnx.inliner.inline_local_functions(model)
+        model = inlined(model, all_of_them=False)
         check_attributes(model.graph)
         model = converted(model)
         inferred = with_known_shapes(with_axes(model))

@@ -20,6 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import PycompilerError, error
 from .declared import static_shape
+from .device_functions import inlined
 from .names import keys
 from .nans import with_forms
 from .random import taken_for_functions
@@ -43,7 +44,7 @@ class HostSession:
     def __init__(self, model: bytes, what: str):
         """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
         self.what = what
-        self._proto = proto = onnx.load_from_string(model)
+        self._proto = proto = inlined(onnx.load_from_string(model))
         self.input_keys, self.output_keys = keys(proto)
         try:
             self._session = _started(proto)
@@ -165,7 +166,8 @@ def results_of(
             graph.initializer.add().CopyFrom(held[name])
             graph.initializer[-1].name = name
     facts = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
-    small = onnx.helper.make_model(graph, **facts)
+    functions = [one for one in model.functions if one.name == node.op_type]
+    small = onnx.helper.make_model(graph, functions=functions, **facts)
     kind = onnx.helper.tensor_dtype_to_np_dtype
     zeros = {n: np.zeros(types[n][1], kind(types[n][0])) for n in names if n not in held}
     try:

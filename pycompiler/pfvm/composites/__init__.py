@@ -16,6 +16,7 @@ from ...graph.graph import TensorType
 from ...machine import Target
 from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
 from ..declared import constants
+from ..device_functions import with_functions
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
 from ..with_nodes import with_nodes
@@ -246,6 +247,7 @@ def decompose(
     passes = passes_beside_convolutions(model.graph, types)
     nodes: list[onnx.NodeProto] = []
     made: list[onnx.TensorProto] = []
+    functions: list[onnx.FunctionProto] = []
     for node in model.graph.node:
         rule = _rule(node)
         if rule is None or (first and not rule.first) or node.output[0] in keep:
@@ -257,7 +259,8 @@ def decompose(
         else:
             nodes += written.nodes
             made += written.constants
-    return with_nodes(model, nodes, made)
+            functions += written.functions
+    return with_functions(with_nodes(model, nodes, made), functions)
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:

@@ -3,8 +3,7 @@
 The sum over pictures and places is a Conv whose operands have channels for pictures: its pixels are
 those of the convolution, its kernel are the gradients of the convolution's result. Both are cut
 into the tiles of the convolution. The sum over tiles is one over channels as well, so pictures and
-tiles become the channels of the Conv. The import makes one operator of it
-(:mod:`pycompiler.frontend.weight_gradients`).
+tiles become the channels of the Conv. All of this is one operator of the device.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ...graph.dtypes import MNDtype
-from ..windows import APART
+from ..windows import APART, WEIGHT_GRADIENT
 from .folding import folded_pixels, strides_to_fold, unfolded
 from .tile_choice import best_tiles, block_of, weight_gradient_fits
 from .tiles import Axis, Tiling, split
@@ -146,22 +145,28 @@ def _tiled(write: Writer, operands: _Names, shapes: _Shapes, axes: Sequence[Axis
     gradient = write.padded(gradient, range(2, len(given)), ends, given)
     cut = [n for _, t in chosen for n in ((t.count, t.results) if t.count > 1 else (t.results,))]
     gradient = write.reshape(gradient, (*given[:2], *cut))
-    turned_both = []
-    for one, channels, places in (
-        (value, every, [tiling.reach for _, tiling in chosen]),
-        (gradient, given[1], [tiling.results for _, tiling in chosen]),
-    ):
-        tiles = prod(tiling.count for _, tiling in chosen)
-        turned = write.op("Transpose", one, perm=_order(chosen))
-        turned_both.append(write.reshape(turned, (channels, given[0] * tiles, *places)))
-    found = write.op(
-        "Conv",
-        *turned_both,
-        kernel_shape=[tiling.results for _, tiling in chosen],
-        strides=[axis.dilation for axis, _ in chosen],
-        dilations=[tiling.stride for _, tiling in chosen],
-    )
     made = [(t.reach - (t.results - 1) * t.stride - 1) // axis.dilation + 1 for axis, t in chosen]
+    rows: list[tuple[int, int, int]] = []
+    for taps, (axis, tiling) in zip(made, chosen, strict=True):
+        rows += [(0, 1, 1)] * (tiling.count > 1) + [(taps, tiling.stride, axis.dilation)]
+    names = ("kernel_shape", "strides", "dilations")
+    facts = dict(zip(names, zip(*rows, strict=True), strict=True))
+    with write.as_one(WEIGHT_GRADIENT, value, gradient, **facts):
+        turned_both = []
+        for one, channels, places in (
+            (value, every, [tiling.reach for _, tiling in chosen]),
+            (gradient, given[1], [tiling.results for _, tiling in chosen]),
+        ):
+            tiles = prod(tiling.count for _, tiling in chosen)
+            turned = write.op("Transpose", one, perm=_order(chosen))
+            turned_both.append(write.reshape(turned, (channels, given[0] * tiles, *places)))
+        found = write.op(
+            "Conv",
+            *turned_both,
+            kernel_shape=[tiling.results for _, tiling in chosen],
+            strides=[axis.dilation for axis, _ in chosen],
+            dilations=[tiling.stride for _, tiling in chosen],
+        )
     ends_of = [shape[1], *(axis.taps for axis in axes)]
     if [every, *made] != ends_of:
         places = [0, *range(2, len(shape))]

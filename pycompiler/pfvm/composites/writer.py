@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -14,6 +15,7 @@ from onnx import helper, numpy_helper
 from ...graph.dtypes import device_dtype
 from ...graph.graph import TensorType
 from ...machine import Target
+from ..device_functions import DEVICE, function_of
 from ..names import reserved
 from ..session import Array
 
@@ -67,6 +69,7 @@ class Writer:
     passes: float = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
+    functions: list[onnx.FunctionProto] = field(default_factory=list)
     #: the rows in DRAM that values are views of, and the shapes of these rows
     in_rows: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -142,6 +145,22 @@ class Writer:
         made.metadata_props.extend(self.node.metadata_props)
         self.nodes.append(made)
         return name
+
+    @contextmanager
+    def as_one(self, op: str, *inputs: str, **attributes: Any) -> Iterator[None]:
+        """Make one operator of the device of the nodes that are written inside.
+
+        They read ``inputs``. The last one gives the result.
+        """
+        around = self.nodes, self.constants
+        self.nodes, self.constants = [], []
+        yield
+        made = function_of(op, inputs, self.nodes, self.constants, tuple(attributes))
+        self.nodes, self.constants = around
+        self.functions.append(made)
+        self.op(made.name, *inputs, result=made.output[0], domain=DEVICE)
+        facts = (helper.make_attribute(*fact) for fact in attributes.items())
+        self.nodes[-1].attribute.extend(facts)
 
     def reshape(self, value: str, shape: Sequence[int]) -> str:
         """Append a Reshape; 0 stands for no elements."""

@@ -1,0 +1,62 @@
+"""Operators of the device in ONNX models: calls of functions in a domain of their own.
+
+A call has the attributes that its layer reads. Its function says the same with operators of ONNX:
+ONNX infers the types of the results from it, and the host computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+import onnx.inliner
+from onnx import helper
+
+#: The domain of the calls and of their functions.
+DEVICE = "pycompiler.device"
+
+
+def function_of(
+    op: str,
+    inputs: Sequence[str],
+    nodes: Sequence[onnx.NodeProto],
+    constants: Sequence[onnx.TensorProto],
+    attributes: Sequence[str],
+) -> onnx.FunctionProto:
+    """Return the function of one call, which gives what the last of ``nodes`` gives.
+
+    It reads ``inputs`` under their own names. Its opsets are still to come.
+    """
+    result = nodes[-1].output[0]
+    data = [helper.make_node("Constant", [], [one.name], value=one) for one in constants]
+    body = [*data, *nodes]
+    return helper.make_function(
+        DEVICE, f"{op}.{result}", inputs, [result], body, [], list(attributes)
+    )
+
+
+def called(node: onnx.NodeProto) -> str:
+    """Return the operator of the device that a node calls; empty if it calls none."""
+    return str(node.op_type).partition(".")[0] if node.domain == DEVICE else ""
+
+
+def with_functions(
+    model: onnx.ModelProto, functions: Sequence[onnx.FunctionProto]
+) -> onnx.ModelProto:
+    """Give a model, in place, functions with its opsets."""
+    if functions and all(opset.domain != DEVICE for opset in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(DEVICE, 1))
+    for function in functions:
+        del function.opset_import[:]
+        function.opset_import.extend(model.opset_import)
+    model.functions.extend(functions)
+    return model
+
+
+def inlined(model: onnx.ModelProto, *, all_of_them: bool = True) -> onnx.ModelProto:
+    """Return the model with functions inlined: all, or all but those of the device."""
+    kept = [(f.domain, f.name) for f in model.functions if f.domain == DEVICE and not all_of_them]
+    if len(kept) == len(model.functions):
+        return model
+    made: onnx.ModelProto = onnx.inliner.inline_selected_functions(model, kept, exclude=True)
+    return made

@@ -1,0 +1,74 @@
+"""Calls of operators of the device in ONNX models: any runtime computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from compiling import compiled, run
+from gradient_models import gradient_model
+
+from pycompiler.machine import load_target
+from pycompiler.pfvm.device_functions import called
+from pycompiler.pfvm.lower import lower
+
+MINI = load_target("mini")
+
+
+def weights_gradient() -> onnx.ModelProto:
+    return gradient_model((2, 8, 8, (8, 8), (3, 3), 1, 2, 2))[0]
+
+
+#: Models, and the operators of the device that their composites call.
+CASES: dict[str, tuple[Callable[[], onnx.ModelProto], set[str]]] = {
+    "weight gradient": (weights_gradient, {"MNCoreWeightGradient"}),
+}
+
+
+def drawn(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Return inputs of few bits, whose sums are exact in every precision."""
+    rng = np.random.default_rng(3)
+    held = {tensor.name for tensor in model.graph.initializer}
+    sizes = {
+        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
+        for info in model.graph.input
+        if info.name not in held
+    }
+    return {n: rng.integers(-7, 8, shape).astype(np.float32) for n, shape in sizes.items()}
+
+
+def results(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+    found: list[np.ndarray] = onnxruntime.InferenceSession(model.SerializeToString()).run(
+        None, feed
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls(name: str) -> None:
+    """A lowered model is one of standard ONNX; as a file of a user it compiles like any other."""
+    build, wanted = CASES[name]
+    model = build()
+    written, feed = lower(model, MINI), drawn(model)
+    onnx.checker.check_model(written, full_check=True)
+    assert {called(node) for node in written.graph.node} >= wanted
+    (expected,) = results(model, feed)
+    (made,) = results(written, feed)
+    np.testing.assert_array_equal(made, expected)
+    again, _ = compiled(written)
+    np.testing.assert_array_equal(*run(again, feed).values(), expected)
+
+
+def test_functions_of_a_user_in_the_domain() -> None:
+    """They are inlined like any others: nothing trusts the attributes of a file."""
+    model = weights_gradient()
+    written, feed = lower(model, MINI), drawn(model)
+    for node in written.graph.node:
+        for attribute in node.attribute:
+            if called(node) and attribute.name == "strides":
+                attribute.ints[:] = [7] * len(attribute.ints)
+    made, _ = compiled(written)
+    np.testing.assert_array_equal(*run(made, feed).values(), *results(model, feed))
