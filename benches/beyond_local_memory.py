@@ -28,6 +28,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -186,7 +187,7 @@ def outcome(case: Case, machine: str, between: bool, options: dict[str, Any]) ->
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = compile_onnx(model, target, parse_options(options), report)
+            made = compile_onnx(Request(model, target, parse_options(options), report))
     except PycompilerError as problem:
         return problem.code, problem.message[:150]
     built = time.perf_counter() - began

@@ -36,6 +36,7 @@ from pycompiler.models.names import find
 from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 Row = dict[str, Any]
 FEWER = 0.8
@@ -54,7 +55,7 @@ def measure(name: str, mode: str, machine: str, presets: Sequence[str]) -> Row:
             options = {"option_json": preset, "float_dtype": mode, "tune": "off"}
             report, began = Report(machine, options), time.monotonic()
             target, checked = load_target(machine), parse_options(options)
-            compile_cheapest(model, target, checked, report, plans=plans)
+            compile_cheapest(Request(model, target, checked, report, plans=plans))
             row["cycles"][preset] = report.data["cycles"]
             row["seconds"][preset] = round(time.monotonic() - began, 1)
     except PycompilerError as problem:

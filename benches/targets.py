@@ -46,6 +46,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 Row = dict[str, Any]
 Tensors = dict[str, torch.Tensor]
@@ -88,7 +89,9 @@ def report_of(function: Function, inputs: Tensors, machine: str, **options: Any)
     """Return the report of a compilation; nothing is written to disk."""
     report = Report(machine, options)
     model = optimise(export(function, inputs))
-    compile_onnx(model, load_target(machine), parse_options({"strict": True, **options}), report)
+    compile_onnx(
+        Request(model, load_target(machine), parse_options({"strict": True, **options}), report)
+    )
     return report.data
 
 

@@ -26,6 +26,7 @@ from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 Row = dict[str, Any]
 MODE = "mixed"
@@ -88,7 +89,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
         name = f"{name}, batch {batch}"
         report = Report(machine, options)
         try:
-            compile_onnx(optimise(model), target, parse_options(options), report)
+            compile_onnx(Request(optimise(model), target, parse_options(options), report))
         except PycompilerError as problem:
             yield _refused(name, problem)
             continue
@@ -96,7 +97,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
     for case in CASES:
         report = Report(machine, options)
         try:
-            compile_onnx(case.model(), target, parse_options(options), report)
+            compile_onnx(Request(case.model(), target, parse_options(options), report))
         except PycompilerError as problem:
             yield _refused(case.name, problem)
             continue

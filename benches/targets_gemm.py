@@ -20,6 +20,7 @@ from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.bound import peak
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 SIZE, WIDE_SIZE = 2048, 512
 Targets = tuple[tuple[str, str, float], ...]
@@ -51,7 +52,7 @@ def compiled(
     model.ir_version = 10
     options = {"float_dtype": "mixed", "strict": True}
     report = Report(machine, options)
-    result = compile_onnx(model, load_target(machine), parse_options(options), report)
+    result = compile_onnx(Request(model, load_target(machine), parse_options(options), report))
     return result, report.data
 
 

@@ -20,6 +20,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.summary.table import percent
 
 Row = dict[str, Any]
@@ -107,7 +108,7 @@ def report_of(
     report = Report(machine, options)
     model = optimise(export(function, inputs))
     try:
-        compile_onnx(model, load_target(machine), parse_options(options), report)
+        compile_onnx(Request(model, load_target(machine), parse_options(options), report))
     except PycompilerError as problem:
         return str(problem).splitlines()[0]
     return report.data

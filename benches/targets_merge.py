@@ -28,6 +28,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 Tensors = dict[str, torch.Tensor]
 Made = tuple[Callable[[Tensors], Tensors], Tensors]
@@ -86,7 +87,7 @@ def measured(
     report = Report(target.name, options)
     try:
         model = optimise(export(function, inputs))
-        graph = compile_onnx(model, target, parse_options(options), report).graph
+        graph = compile_onnx(Request(model, target, parse_options(options), report)).graph
     except PycompilerError as problem:
         said = str(problem).splitlines()[0]
         return {"name": f"{name}: {said}", "value": None, "target": "", "met": False}

@@ -22,6 +22,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -101,7 +102,7 @@ def measure(case: Case, *, run: bool = False, **options: object) -> Row:
     name, make, elements, wanted, reference = case
     target = load_target(MACHINE)
     report = Report(MACHINE, options)
-    result = compile_onnx(make(), target, parse_options(options), report)
+    result = compile_onnx(Request(make(), target, parse_options(options), report))
     assert report.data["host_fallback"] == []
     cycles = report.data["cycles"]
     # Everything is read and written once, with two floats per long word, by all DRAMs in parallel.

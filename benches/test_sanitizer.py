@@ -21,6 +21,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -72,7 +73,7 @@ def layer() -> Run:
     model.ir_version = 10
     model = onnx.shape_inference.infer_shapes(model)
     target = load_target("mncore2")
-    app = compile_onnx(model, target, parse_options({}), Report("mncore2", {})).app
+    app = compile_onnx(Request(model, target, parse_options({}), Report("mncore2", {}))).app
     x = random.normal(size=(256, WIDTH)).astype(np.float32)
 
     def run(sanitize: bool) -> float:

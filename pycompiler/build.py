@@ -19,8 +19,7 @@ from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .halves_or_singles import compile_cheapest
-from .machine import Target
-from .options import ANNEALED, OFF, Options, parse_options, with_preset
+from .options import ANNEALED, OFF, parse_options, with_preset
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -46,6 +45,7 @@ from .report.codegen_dir import (
 )
 from .report.progress import progress_bar
 from .report.report import Report
+from .request import Request
 from .runtime.app_file import function_of
 from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
@@ -119,7 +119,8 @@ def build(
             if board is None:
                 function: Function = host_function(model, registry)
             else:
-                made = _artifacts(model, board.target, checked, report, cache, options or {}, known)
+                asked = Request(model, board.target, checked, report, known)
+                made = _artifacts(asked, cache, options or {})
                 report.progress("app")
                 files[MODEL_VSM] = made.vsm.encode()
                 files[MODEL_APP] = write_app(made.app)
@@ -167,48 +168,35 @@ def _kept_at_times(folder: Path, report: Report) -> Callable[[], None]:
     return keep
 
 
-def _artifacts(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    report: Report,
-    cache: CompileCache | None,
-    asked: Mapping[str, Any],
-    known: Outcomes | None,
-) -> Artifacts:
-    """Compile ``model``, or take the entry of the cache."""
-    key = ""
+def _artifacts(request: Request, cache: CompileCache | None, given: Mapping[str, Any]) -> Artifacts:
+    """Compile a model, or take the entry of the cache; ``given`` are the options before checks."""
+    key, report = "", request.report
     if cache is not None:
         with report.running("cache"):
-            key = cache_key(model, target, options)
+            key = cache_key(request.model, request.target, request.options)
             kept = cache.load(key, report)
         report.data["cache"] = cache_states("miss" if kept is None else "hit")
         if kept is not None:
             warn_of_fallback(report)
             warn_of_specs(report)
             return kept
-    made = None if options.tune == OFF else _tuned(model, target, options, report, asked)
-    made = made or compile_cheapest(model, target, options, report, known)
+    made = None if request.options.tune == OFF else _tuned(request, given)
+    made = made or compile_cheapest(request)
     # An interrupted search is no result that others should get.
     if cache is not None and report.data["tuning"].get("stopped") != INTERRUPTED:
         cache.store(key, made, report)
     return made
 
 
-def _tuned(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    report: Report,
-    asked: Mapping[str, Any],
-) -> Artifacts | None:
+def _tuned(request: Request, given: Mapping[str, Any]) -> Artifacts | None:
     """Return what the best options make; None if no options can be compiled."""
+    model, options, report = request.model, request.options, request.report
     candidates = Candidates(
-        with_preset(dict(asked)), asked.keys(), options, training=bool(updates(model))
+        with_preset(dict(given)), given.keys(), options, training=bool(updates(model))
     )
     device = report.data["device"]
     with report.running("tune") as facts, Workers(options.executor) as workers:
-        facts_of_model = _serialized(model), target.source, device
+        facts_of_model = _serialized(model), request.target.source, device
         search = Search(facts_of_model, workers, options.tune_seconds, report.progress)
         try:
             best = search.run(candidates, options.tune)

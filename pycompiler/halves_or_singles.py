@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import onnx
-
 from .errors import PycompilerError
 from .graph.dtypes import MNDtype
 from .graph.graph import MNGraph
@@ -23,15 +21,12 @@ from .layers.local_copy import COPY
 from .layers.switch.layer import SWITCH
 from .layers.tiling.layer import TILES
 from .layers.view import VIEWS
-from .layout_passes import LayoutPlans
-from .machine import Target
 from .options import OPTIONS, Options, decisive
 from .pipeline import Compiled, Planned, plan_onnx
-from .planners.dtype import product_precisions
 from .report.bound import bodies, bound_of, record_bound
 from .report.report import Report
+from .request import Request
 from .simulation.cheapest import NEAR, cheapest
-from .simulation.store import Outcomes
 
 FLOAT, MIXED = "float", "mixed"
 #: Operators that only bring halves to a product: those of parameters, and factors that are rounded.
@@ -54,62 +49,52 @@ class TooDearError(Exception):
     """A plan takes many more cycles than a program that is there."""
 
 
-def compile_cheapest(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    report: Report,
-    known: Outcomes | None = None,
-    plans: LayoutPlans | None = None,
-    best: tuple[int, int] | None = None,
-) -> Compiled:
+def compile_cheapest(request: Request, best: tuple[int, int] | None = None) -> Compiled:
     """Compile a model as :func:`compile_onnx`; in ``mixed``, take `float` where it costs less.
 
     Both are planned with the default scheduler and emit mode, whatever the options say, so results
     have the same bits with all of these. Programs decide where the estimates are near each other.
     The report has a row `float` for the comparison, and a note if a program in `float` is taken.
-    ``plans`` keeps what was decided for the next compile of the model. Raises
-    :class:`TooDearError` for a plan that will not come near the ``best`` program, which is given by
-    its operators on the host and its cycles.
+    Raises :class:`TooDearError` for a plan that will not come near the ``best`` program, which is
+    given by its operators on the host and its cycles.
     """
-    plans = LayoutPlans() if plans is None else plans
-    asked = plan_onnx(model, target, options, report, known, plans)
+    options, report, verdicts = request.options, request.report, request.plans.verdicts
+    asked = plan_onnx(request)
     if best is not None and (_hosted(asked), asked.estimated / NEAR) > best:
         raise TooDearError(f"not near the best: estimated at {asked.estimated} cycles")
     if not _follows(options) or not _only_brings(asked.graph):
         return asked.program
 
     def planned(options: Options, mode: str) -> Planned:
-        own = replace(options, float_dtype=mode), Report("", {})
+        own = replace(options, float_dtype=mode)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first plan gave them
-            return plan_onnx(model, target, *own, known, plans)
+            return plan_onnx(replace(request, options=own, report=Report("", {})))
 
     judged = replace(options, **_JUDGED)
     key, ways = repr(sorted(decisive(judged).items())), {MIXED: asked}
     with report.running(FLOAT) as row:
-        if key not in plans.verdicts:
+        if key not in verdicts:
             ways = {MIXED: asked if judged == options else planned(judged, MIXED)}
             if _may_cost_less(ways[MIXED]):
                 with suppress(PycompilerError):  # singles may not fit
                     singles = planned(judged, FLOAT)
                     if _hosted(singles) <= _hosted(ways[MIXED]):
                         ways[FLOAT] = singles
-    if key not in plans.verdicts:
-        plans.verdicts[key] = MIXED, {MIXED: asked.estimated}
+    if key not in verdicts:
+        verdicts[key] = MIXED, {MIXED: asked.estimated}
         with suppress(PycompilerError):  # nor their program
-            plans.verdicts[key] = cheapest(ways)
-    taken, row["cycles"] = plans.verdicts[key]
+            verdicts[key] = cheapest(ways)
+    taken, row["cycles"] = verdicts[key]
     if taken == MIXED:
         return asked.program
     row["taken"] = True
     other = ways[FLOAT] if judged == options and FLOAT in ways else planned(options, FLOAT)
     made = other.program
-    report.take(other.report.data)
-    report.files |= other.report.files
+    report.take(other.request.report.data)
+    report.files |= other.request.report.files
     # The bound stays that of what was asked for.
-    precisions = product_precisions(MIXED, options.gemm_precision, options.overrides)
-    record_bound(report, model, target, precisions)
+    record_bound(report, request.model, request.target, options.precisions)
     report.note(
         f"`{MIXED}` takes {row['cycles'][MIXED]} cycles and `{FLOAT}` {row['cycles'][FLOAT]}: the "
         f"program computes in `{FLOAT}` (with the option `compare_float=False` it would not)"
@@ -118,7 +103,7 @@ def compile_cheapest(
 
 
 def _hosted(planned: Planned) -> int:
-    return len(planned.report.data["host_fallback"])
+    return len(planned.request.report.data["host_fallback"])
 
 
 def _follows(options: Options) -> bool:
@@ -139,9 +124,9 @@ def _only_brings(graph: MNGraph) -> bool:
 
 def _may_cost_less(planned: Planned) -> bool:
     """Whether a plan in halves is worth a comparison: it is not near the bound of singles."""
-    model, options = planned.model, planned.options
-    if bodies(model) is not None:
+    request = planned.request
+    if bodies(request.model) is not None:
         return False
-    precisions = product_precisions(FLOAT, options.gemm_precision, options.overrides)
-    bound = bound_of(model, planned.target, precisions).cycles
+    precisions = replace(request.options, float_dtype=FLOAT).precisions
+    bound = bound_of(request.model, request.target, precisions).cycles
     return _OVER_BOUND * bound <= planned.estimated

@@ -31,6 +31,7 @@ from .layout_spec import (
     read_layout_spec,
 )
 from .pfvm.update_order import IMMEDIATE, LAST
+from .planners.dtype import product_precisions
 from .planners.layout import PLANNERS
 from .presets.read import FIND_BEST, FOLDER, SA_STEPS, names, read_preset, variable, wants_best
 from .scheduler.annealing.scheduler import NAME
@@ -295,6 +296,11 @@ class Options:
     io_layouts: Mapping[str, str] = field(default_factory=dict)
     #: what was given and changes nothing, each with the reason
     ineffective: tuple[str, ...] = field(default=(), metadata={"effect": Effect.OTHER})
+
+    @property
+    def precisions(self) -> frozenset[str]:
+        """The precisions in which products may compute."""
+        return product_precisions(self.float_dtype, self.gemm_precision, self.overrides)
 
     @property
     def layout_specs(self) -> tuple[LayoutSpec, ...]:

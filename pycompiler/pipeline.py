@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-import onnx
-
 from .app.make_app import make_app, program_text
 from .app.model import App
 from .errors import NoRoomError, NoSwitchError
@@ -18,10 +16,7 @@ from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.forget import without_forgets
 from .layers.operators import RULES
-from .layout_passes import LayoutPlans
 from .machine import Target
-from .options import Options
-from .planners.dtype import product_precisions
 from .planners.lpz.known import Known
 from .planners.no_room import on_the_host
 from .planners.overrides import Overrides, with_io_layouts
@@ -29,13 +24,12 @@ from .report.bound import record_bound
 from .report.codegen_dir import DUMPS, L3IR, STRIPPED, TRACE
 from .report.node_trace import node_trace
 from .report.programs import record_programs
-from .report.report import Report
 from .report.stripped import stripped
+from .request import Request
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .search_passes import Searches
 from .simulation.sequence import estimated_cycles
-from .simulation.store import Outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +69,9 @@ class Planned:
     before there is one.
     """
 
-    model: onnx.ModelProto
+    request: Request
     imported: ImportedModel
     graph: MNGraph
-    target: Target
-    options: Options
-    report: Report
     searches: Searches
     addressed: Callable[[MNGraph], MNGraph]
     estimated: int
@@ -93,8 +84,9 @@ class Planned:
     @cached_property
     def program(self) -> Compiled:
         """The program that was planned."""
-        graph, target, report = self.graph, self.target, self.report
-        imported, options, files = self.imported, self.options, report.files
+        graph, imported, request = self.graph, self.imported, self.request
+        target, options, report = request.target, request.options, request.report
+        files = report.files
         report.data["estimated_cycles"] = self.estimated
         with without_collection():
             with report.running("emit") as facts:
@@ -110,72 +102,46 @@ class Planned:
                 facts |= {"segments": len(segments), "dram_words": made.app.dram_words}
                 record_programs(report, graph, segments, made.programs, options.scheduler, target)
             with report.running("bound"):
-                precisions = product_precisions(
-                    options.float_dtype, options.gemm_precision, options.overrides
-                )
-                record_bound(report, self.model, target, precisions)
+                record_bound(report, request.model, target, options.precisions)
             found = {name: text.encode() for name, text in self.searches.dumps.items()}
             return Compiled(made.app, program_text(made.app), {**files, **found}, graph)
 
 
-def compile_onnx(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    report: Report,
-    known: Outcomes | None = None,
-    plans: LayoutPlans | None = None,
-) -> Compiled:
-    """Compile a model with static shapes for ``target``, see :func:`plan_onnx`."""
-    return plan_onnx(model, target, options, report, known, plans).program
+def compile_onnx(request: Request) -> Compiled:
+    """Compile a model, see :func:`plan_onnx`."""
+    return plan_onnx(request).program
 
 
-def plan_onnx(
-    model: onnx.ModelProto,
-    target: Target,
-    options: Options,
-    report: Report,
-    known: Outcomes | None = None,
-    plans: LayoutPlans | None = None,
-) -> Planned:
-    """Decide all of a program for a model with static shapes.
+def plan_onnx(request: Request) -> Planned:
+    """Decide all of a program.
 
-    ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
-    ``plans`` has the layouts that earlier compiles of this model for this machine made, likewise.
     Warns (HostFallbackWarning) if nodes must run on the host. A node whose tensors do not fit local
     memory even in slices runs there too. Raises the diagnostics of the passes.
     """
     with without_collection():
-        with report.running("import") as facts:
-            imported = import_onnx(model, target, options.update)
+        options = request.options
+        with request.report.running("import") as facts:
+            imported = import_onnx(request.model, request.target, options.update)
             facts["nodes"] = len(imported.graph.nodes)
-        plans, learnt = LayoutPlans() if plans is None else plans, Known()
+        learnt = Known()
         for _ in range(_MOST_ON_HOST):
             try:
-                return _planned(model, imported, target, options, report, known, plans, learnt)
+                return _planned(request, imported, learnt)
             except (NoRoomError, NoSwitchError) as problem:
                 graph = on_the_host(imported.graph, problem)
                 if graph is None or options.strict or options.time_slice == "off":
                     raise
                 imported = replace(imported, graph=graph)
-        return _planned(model, imported, target, options, report, known, plans, learnt)
+        return _planned(request, imported, learnt)
 
 
-def _planned(
-    model: onnx.ModelProto,
-    imported: ImportedModel,
-    target: Target,
-    options: Options,
-    report: Report,
-    known: Outcomes | None,
-    plans: LayoutPlans,
-    learnt: Known,
-) -> Planned:
+def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planned:
     """Plan an imported model; ``learnt`` has what attempts before this one have found out."""
+    target, options, report = request.target, request.options, request.report
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
-    searches = Searches(options, target, report, imported.updates, known)
+    searches = Searches(request, imported.updates)
     addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
     plain, share = SCHEDULERS.get(options.scheduler), options.sram_budget
 
@@ -188,7 +154,7 @@ def _planned(
     passes = [(SIMULATED, searches.simulate)] if searches.simulates else []
     passes += [(options.scheduler, schedule), ("address", addressed)]
     report.expect(len(passes) + 7)
-    graph = plans.graph_of(imported, target, options, overrides, report, learnt)
+    graph = request.plans.graph_of(imported, target, options, overrides, report, learnt)
     for name, run in passes:
         with report.running(name) as facts:
             graph = verify(run(graph), target, _RULES)
@@ -199,7 +165,7 @@ def _planned(
         report.files |= _texts(graph)
     with report.running("estimate"):
         cycles = estimated_cycles(graph, target)
-    return Planned(model, imported, graph, target, options, report, searches, addressed, cycles)
+    return Planned(request, imported, graph, searches, addressed, cycles)
 
 
 def _texts(graph: MNGraph) -> dict[str, bytes]:

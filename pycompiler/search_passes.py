@@ -11,16 +11,14 @@ from .emit.segments import Segment, emit_segments
 from .errors import PycompilerError
 from .graph.graph import MNGraph
 from .machine import Target
-from .options import Options
 from .report.codegen_dir import SIMULATION
-from .report.report import Report
+from .request import Request
 from .scheduler.annealing.scheduler import NAME, Annealing
 from .simulation.cheapest import cheapest
 from .simulation.graph_costs import Simulation, simulate_graph, with_own_orders
 from .simulation.run import executor_of
 from .simulation.sequence import estimated_cycles
 from .simulation.settings import DEFAULT
-from .simulation.store import Outcomes
 
 Addressed = Callable[[MNGraph], MNGraph]
 
@@ -29,22 +27,19 @@ Addressed = Callable[[MNGraph], MNGraph]
 class Searches:
     """What the searching passes of one compile know.
 
-    ``known`` has outcomes of earlier simulations. ``renewed`` maps the key of an output to the
-    registered value whose new value it is.
+    ``renewed`` maps the key of an output to the registered value whose new value it is.
     """
 
-    _options: Options
-    _target: Target
-    _report: Report
+    _request: Request
     _renewed: Mapping[str, str]
-    _known: Outcomes | None
     _simulation: Simulation | None = None
     _annealing: Annealing | None = None
 
     @property
     def simulates(self) -> bool:
         """Whether nodes are simulated: if the options say so, or if the scheduler searches."""
-        return self._options.simulation_mode is not None or self._options.scheduler == NAME
+        options = self._request.options
+        return options.simulation_mode is not None or options.scheduler == NAME
 
     @property
     def dumps(self) -> dict[str, str]:
@@ -55,36 +50,37 @@ class Searches:
 
     def simulate(self, graph: MNGraph) -> MNGraph:
         """Simulate the nodes of a graph with layouts, and give them the best orders. P0703."""
-        options = self._options
+        options, report = self._request.options, self._request.report
+        target, known = self._request.target, self._request.known
 
         def progress(ended: int, expected: int) -> None:
-            self._report.progress(f"simulation {ended}/{expected}")
+            report.progress(f"simulation {ended}/{expected}")
 
         with executor_of(options.executor, options.num_threads or 1) as executor:
             mode = options.simulation_mode or DEFAULT
-            found = simulate_graph(graph, self._target, mode, executor, self._known, progress)
+            found = simulate_graph(graph, target, mode, executor, known, progress)
         self._simulation = found
-        self._report.data["passes"][-1] |= dict(found.facts)
+        report.data["passes"][-1] |= dict(found.facts)
         for remark in found.remarks:
-            self._report.note(f"simulation: {remark}")
+            report.note(f"simulation: {remark}")
         return found.best_orders(graph)
 
     def schedule(self, graph: MNGraph) -> MNGraph:
         """Run the scheduler that searches."""
-        simulation, options = self._simulation, self._options
+        simulation, options, report = self._simulation, self._request.options, self._request.report
         assert simulation is not None
 
         def progress(tried: int, steps: int) -> None:
-            self._report.progress(f"{NAME} {tried}/{steps}")
+            report.progress(f"{NAME} {tried}/{steps}")
 
         limits = options.sa_expected_run_iters, options.sa_seconds, options.sa_seed
         annealing = self._annealing = Annealing(simulation, self._renewed, *limits, progress)
         share, overrides = options.sram_budget, options.overrides
-        found = annealing.schedule(graph, self._target, share, overrides)
+        found = annealing.schedule(graph, self._request.target, share, overrides)
         if annealing.facts:
-            self._report.data["passes"][-1] |= {"search": annealing.facts}
+            report.data["passes"][-1] |= {"search": annealing.facts}
         for remark in annealing.remarks:
-            self._report.note(remark)
+            report.note(remark)
         return found
 
     def emit(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
@@ -101,7 +97,7 @@ class Searches:
             ways = {"own": plain, "best": found}
             taken, cycles = cheapest(ways)
             facts = {"cycles": cycles["best"], "cycles_of_own_orders": cycles["own"]}
-            self._report.data["passes"][-1]["orders"] = {"nodes": changed, **facts}
+            self._request.report.data["passes"][-1]["orders"] = {"nodes": changed, **facts}
             found = ways[taken]
         return found.graph, found.segments
 
@@ -111,14 +107,15 @@ class Searches:
         If values are computed again, a search without that has the second try. ``addressed`` gives
         addresses to the values of a graph.
         """
-        annealing, found = self._annealing, _Way(graph, self._target, self._options.emit)
+        annealing, report, options = self._annealing, self._request.report, self._request.options
+        found = _Way(graph, self._request.target, options.emit)
         if annealing is None or annealing.plain is None:
             return found
         try:
             other = replace(found, graph=addressed(annealing.plain))
         except PycompilerError:  # it needs more DRAM than there is: nothing to compare with
             return found
-        tried = self._report.data["passes"][-1]
+        tried = report.data["passes"][-1]
         tried["spill_opt"] = theirs = other.counts
         for name in (NAME, f"{NAME}, nothing twice"):
             tried[name] = ours = found.counts
@@ -128,7 +125,7 @@ class Searches:
             if second is None:
                 break
             found = replace(found, graph=addressed(second))
-        self._report.note(
+        report.note(
             f"{NAME}: its program has {ours['cycles']} cycles and {ours['dram_words']} words of "
             f"DRAM, that of spill_opt {theirs['cycles']} and {theirs['dram_words']}, so the latter "
             "is taken"

@@ -19,11 +19,11 @@ from ..halves_or_singles import compile_cheapest
 from ..machine import Target
 from ..options import parse_options
 from ..pfvm.sizes import Sizes
-from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
 from ..report.codegen_dir import TRACE
 from ..report.progress import progress_bar
 from ..report.report import Report
+from ..request import Request
 from ..runtime.device import find_device
 from ..runtime.places import with_places
 from ..summary.performance import Performance, in_turn
@@ -140,7 +140,7 @@ class _Compiler:
             self._whole.progress(f"trial {len(self._made) + 1}, {len(numbers)} operators")
             try:
                 with progress_bar(report, shown=False):
-                    made = compile_cheapest(model, self.target, self.parsed, report)
+                    made = compile_cheapest(Request(model, self.target, self.parsed, report))
                 self._made[numbers] = made.app
                 self.made[numbers] = report.data, made.files.get(TRACE, b"")
             except PycompilerError as problem:
@@ -156,10 +156,8 @@ class _Compiler:
             cycles = sum(getattr(part, "cycles", 0) for part in self.app(numbers).segments)
         else:
             model = self.source.part(numbers, "piece")
-            counted = bodies(model) is None
-            own = self.parsed
-            rates = product_precisions(own.float_dtype, own.gemm_precision, own.overrides)
-            cycles = bound_of(model, self.target, rates).cycles if counted else 0
+            rates = self.parsed.precisions
+            cycles = bound_of(model, self.target, rates).cycles if bodies(model) is None else 0
         return cycles / (self.target.spec.clock_mhz * 1e6)
 
 

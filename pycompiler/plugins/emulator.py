@@ -28,6 +28,7 @@ from ..pfvm.optimise import optimise
 from ..pfvm.session import Array
 from ..pipeline import compile_onnx
 from ..report.report import Report
+from ..request import Request
 from ..runtime.device import Board, DramBlock, find_device
 from ..runtime.image import DramImage, dram_image
 from .interface import (
@@ -134,9 +135,9 @@ class EmulatorMemory(ResourceManager):
 
 def compiled(model: onnx.ModelProto, board: Board, layouts: Mapping[str, str]) -> App:
     """Return the app of a model without host pieces; ``layouts`` are those that inputs have."""
-    options = {"strict": True}
+    target, options = board.target, {"strict": True}
     parsed = replace(parse_options(options), io_layouts=layouts)
-    return compile_onnx(model, board.target, parsed, Report(board.target.name, options)).app
+    return compile_onnx(Request(model, target, parsed, Report(target.name, options))).app
 
 
 def form_of(value: AppValue) -> Form:

@@ -15,6 +15,7 @@ from ..executors import Workers
 from ..halves_or_singles import compile_cheapest
 from ..options import Options
 from ..report.report import Report
+from ..request import Request
 from .values import Point, load_point
 
 
@@ -30,7 +31,7 @@ def measure(model: bytes, text: str, options: Options) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             try:
                 target = load_point(text, Path(folder))
-                compile_cheapest(onnx.load_from_string(model), target, options, report)
+                compile_cheapest(Request(onnx.load_from_string(model), target, options, report))
             except PycompilerError as problem:
                 reason = problem.fields.get("reason", problem.message)
                 return {"status": f"{problem.code}: {reason}"}

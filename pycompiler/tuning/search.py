@@ -24,6 +24,7 @@ from ..machine import load_target
 from ..options import ALL, Options
 from ..pipeline import Artifacts
 from ..report.report import Report
+from ..request import Request
 from .candidates import Candidate, Candidates
 
 DONE, INTERRUPTED = "everything was tried", "interrupted"
@@ -56,7 +57,7 @@ def try_options(
         warnings.simplefilter("ignore")
         try:
             loaded = onnx.load_from_string(model)
-            made = compile_cheapest(loaded, target, options, report, plans=plans, best=best)
+            made = compile_cheapest(Request(loaded, target, options, report, plans=plans), best)
         except PycompilerError as problem:
             return f"{problem.code}: {problem.message}"
         except TooDearError as problem:

@@ -20,6 +20,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -79,7 +80,7 @@ def compiled(
     """Return the compiled model and its report; ``plans`` are those of earlier compiles of it."""
     report = Report(machine, options)
     target, checked = load_target(machine), parse_options(options)
-    result = compile_onnx(model, target, checked, report, plans=plans)
+    result = compile_onnx(Request(model, target, checked, report, plans=plans or LayoutPlans()))
     return result, report.data
 
 

@@ -17,6 +17,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.summary.table import closing_lines
 
 #: Rows, terms and columns of a product between elementwise operators, and the cheaper mode.
@@ -41,7 +42,7 @@ def _model(rows: int, terms: int, columns: int) -> onnx.ModelProto:
 
 def _compiled(model: onnx.ModelProto, **options: Any) -> tuple[Compiled, Report]:
     report = Report("mini", {})
-    made = compile_cheapest(model, load_target("mini"), parse_options(options), report)
+    made = compile_cheapest(Request(model, load_target("mini"), parse_options(options), report))
     return made, report
 
 

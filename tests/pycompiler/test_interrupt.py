@@ -27,6 +27,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 #: Every test here sends SIGINT.
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -158,7 +159,9 @@ def test_a_planner_hears_it_within_the_limit(request: pytest.FixtureRequest) -> 
         give_up = time.monotonic() + 30
         try:
             while time.monotonic() < give_up:
-                compile_onnx(model, load_target("mini"), parse_options({}), Report("mini", {}))
+                compile_onnx(
+                    Request(model, load_target("mini"), parse_options({}), Report("mini", {}))
+                )
         except KeyboardInterrupt:
             delays.append(time.monotonic() - sent[-1])
         heard.set()

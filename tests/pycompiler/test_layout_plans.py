@@ -20,6 +20,7 @@ from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.planners.lpz.known import Known
 from pycompiler.presets.read import names
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 TARGET = load_target("mini")
 #: What a row of the report says of time, and what is of one process.
@@ -30,7 +31,9 @@ def compiled_with(
     model: Any, plans: LayoutPlans | None, **options: Any
 ) -> tuple[Compiled, dict[str, Any]]:
     report = Report("emu2:mini", options)
-    return compile_onnx(model, TARGET, parse_options(options), report, plans=plans), report.data
+    return compile_onnx(
+        Request(model, TARGET, parse_options(options), report, plans=plans or LayoutPlans())
+    ), report.data
 
 
 def plain(data: dict[str, Any]) -> dict[str, Any]:

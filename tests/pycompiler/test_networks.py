@@ -20,6 +20,7 @@ from pycompiler.models.networks import residual_mlp
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 Tensors = dict[str, torch.Tensor]
 F = nn.functional
@@ -130,7 +131,7 @@ def _small() -> tuple[Any, Mapping[str, np.ndarray], np.ndarray]:
 @lru_cache
 def _compiled(**options: Any) -> tuple[Compiled, Report]:
     report, target, checked = Report("mini", options), load_target("mini"), parse_options(options)
-    return compile_onnx(_small()[0], target, checked, report, plans=_plans()), report
+    return compile_onnx(Request(_small()[0], target, checked, report, plans=_plans())), report
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 
 #: onnxruntime computes in singles too. Its error may be this many times the device's.
 HOST_ERROR = 4.0
@@ -50,7 +51,7 @@ def reference(family: Family, name: str) -> torch.Tensor:
 def check(family: Family, model: onnx.ModelProto, mode: str) -> None:
     report = Report("mini", {})
     options = parse_options({"float_dtype": mode})
-    compiled = compile_onnx(model, load_target("mini"), options, report)
+    compiled = compile_onnx(Request(model, load_target("mini"), options, report))
     assert report.data["host_fallback"] == []
     given_inputs = {name: tensor.numpy() for name, tensor in family.inputs.items()}
     found = run(compiled, given_inputs)

@@ -24,6 +24,7 @@ from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.request import Request
 from pycompiler.scheduler.annealing import search as searching
 from pycompiler.scheduler.annealing.orders import first_orders
 from pycompiler.scheduler.annealing.plan import Action, Plan
@@ -191,7 +192,7 @@ def test_progress_and_facts() -> None:
     report = Report("mini", {})
     report.listener = lambda name, ended, expected: shown.append(name)
     options = {"scheduler": NAME, "sa_expected_run_iters": 200, "simulation_mode": BEST}
-    compile_onnx(model, load_target("mini"), parse_options(options), report)
+    compile_onnx(Request(model, load_target("mini"), parse_options(options), report))
     assert f"{NAME} 128/200" in shown
     assert any(name.startswith("simulation ") for name in shown)
     row = next(row for row in report.data["passes"] if row["pass"] == NAME)

@@ -1,0 +1,30 @@
+"""What a compile is asked for: it travels from the doors to the passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx
+
+from .layout_passes import LayoutPlans
+from .machine import Target
+from .options import Options
+from .report.report import Report
+from .simulation.store import Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A model with static shapes, for a machine, with options.
+
+    ``report`` gets what the compile does. ``known`` has the outcomes of earlier simulations of
+    nodes, and gets those of this compile. ``plans`` has what earlier compiles of this model for
+    this machine decided, likewise.
+    """
+
+    model: onnx.ModelProto
+    target: Target
+    options: Options
+    report: Report
+    known: Outcomes | None = None
+    plans: LayoutPlans = field(default_factory=LayoutPlans)
