@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-import numpy as np
 import onnx
-import onnx.numpy_helper
 
 from ..graph.graph import MNNode
 from ..pfvm.names import outer_reads
@@ -41,13 +39,3 @@ def host_forms(
         if found:
             forms[node.name] = tuple(protos[place] for place in sorted(found))
     return forms
-
-
-def reshaped(source: str, shape: Iterable[int], goal: str) -> tuple[onnx.NodeProto, ...]:
-    """Return the ONNX nodes that make ``goal`` of ``source``, in another shape."""
-    sizes = onnx.numpy_helper.from_array(np.array(tuple(shape), np.int64))
-    constant = onnx.helper.make_node(
-        "Constant", [], [f"{goal}.shape"], f"{goal}.shape", value=sizes
-    )
-    reads = [source, f"{goal}.shape"]
-    return constant, onnx.helper.make_node("Reshape", reads, [goal], goal, allowzero=1)

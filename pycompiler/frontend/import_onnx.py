@@ -26,7 +26,6 @@ from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
-from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
 from .host_forms import HostForms, host_forms
 from .lookup_nodes import lookups
@@ -112,7 +111,6 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         for name, proto in protos.items()
     )
     forms = host_forms(mn_nodes, kept, data)
-    mn_nodes = tuple(made for n in mn_nodes for made in convolution_nodes(n, types, data, forms))
     mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(

@@ -8,13 +8,14 @@ come in at the ends of the axis of tiles are the padding of the convolution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from ...machine import Target
-from ..windows import windows_of
+from ..windows import GROUPED, windows_of
 from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
 from .tile_choice import best_tiles, block_of, rows_of, weights_are_large, weights_fit
@@ -48,7 +49,8 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         return False
     group = operands.group
     if group > 1 and weights[1] == 1:
-        return depthwise(write, operands, axes, written=written)
+        depthwise(write, operands, axes, written=written)
+        return True
     block = block_of(target)
     strides = strides_to_fold(shape, group, axes, block)
     if any(stride > 1 for stride in strides):
@@ -76,17 +78,27 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         every = channels = -(-channels // fill) * fill
         factor = write.padded(factor, [1], [(0, channels - shape[1])])
     value = split(write, operands.value, shape, chosen, every)
-    kernel, steps, dilations = [], [], []
+    kernel, steps, dilations, places, made = [], [], [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1
+        places += [tiling.count] * more + [tiling.reach]
+        made += [tiling.count] * more + [tiling.results]
         kernel += [1] * more + [axis.taps]
         steps += [1] * more + [tiling.stride]
         dilations += [1] * more + [axis.dilation]
     factor = write.reshape(factor, (weights[0], channels, *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
-    found = write.op(
-        "Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations, group=groups
-    )
+    facts: dict[str, Any] = {"dilations": dilations, "strides": steps}
+    if groups == 1:
+        found = write.op("Conv", *reads, kernel_shape=kernel, group=1, **facts)
+    else:
+        shapes = [
+            (shape[0], weights[0], *made),
+            (shape[0], every, *places),
+            (weights[0], channels, *kernel),
+            (weights[0],),
+        ]
+        found = _with_group_axis(write, reads, shapes, groups, facts)
     whole = tuple(tiling.count * tiling.results for _, tiling in chosen)
     found = write.reshape(found, (shape[0], weights[0], *whole))
     ends = [axis.results for axis, _ in chosen]
@@ -98,6 +110,29 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
     write.op("Identity", found, result=write.node.output[0])
     return True
+
+
+def _with_group_axis(
+    write: Writer,
+    reads: Sequence[str],
+    shapes: Sequence[tuple[int, ...]],
+    groups: int,
+    facts: Mapping[str, Any],
+) -> str:
+    """Append a convolution in groups, which are an axis of each operand and of the result.
+
+    ``shapes`` are those of the result and of ``reads`` without this axis.
+    """
+    apart = [
+        (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+        for shape, axis in zip(shapes, (1, 1, 0, 0), strict=True)
+    ]
+    split = [write.reshape(name, shape) for name, shape in zip(reads, apart[1:], strict=False)]
+    with write.as_one(GROUPED, *split, **facts):
+        flat = [write.reshape(name, shape) for name, shape in zip(split, shapes[1:], strict=False)]
+        found = write.op("Conv", *flat, kernel_shape=shapes[2][2:], group=groups, **facts)
+        found = write.reshape(found, apart[0])
+    return write.reshape(found, shapes[0])
 
 
 def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
@@ -130,6 +165,6 @@ def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int, joi
     rows, own = weights[:2]
     row, channel = np.arange(rows)[:, None], np.arange(joined * own)[None]
     mine = row // (rows // group) % joined == channel // own
-    mask = mine.astype(np.float32).reshape(rows, joined * own, *(1 for _ in weights[2:]))
+    mask = mine.reshape(rows, joined * own, *(1 for _ in weights[2:]))
     every = write.op("Concat", *[factor] * joined, axis=1)
-    return write.op("Mul", every, write.constant(mask, "groups"))
+    return write.op("Mul", every, write.own(mask, "groups"))

@@ -6,11 +6,15 @@ not fit LM, or if too few PEs have pixels. A channel that makes several results 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any
+
+from onnx import helper
 
 from ...machine import Target
+from ..windows import DEPTHWISE
 from .folding import Operands
 from .tile_choice import Chip, Chosen, chip_of, halo_cycles, shares
 from .tiles import Axis, Tiling, split, tilings
@@ -22,8 +26,8 @@ _EXCHANGE = 2000
 _COLLECTED = 24
 
 
-def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> bool:
-    """Append a convolution of single channels; return False if the layer takes the node itself."""
+def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> None:
+    """Append a convolution of single channels; unless anything is ``written``, maybe as it is."""
     assert write.target is not None
     shape, weights, bias = operands.shape, operands.weights, operands.bias
     each = weights[0] // shape[1]
@@ -31,7 +35,10 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
     chosen = _best((shape[0], weights[0]), axes, write.target, given=given)
     tiled = any(tiling.count > 1 for _, tiling in chosen)
     if each == 1 and not tiled and not written:
-        return False
+        own = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}
+        whole = {**own, "kernel_shape": weights[2:]}
+        _convolved(write, write.node.input, whole, write.node.output[0])
+        return
     value = operands.value
     if each > 1:
         value = write.reshape(value, (*shape[:2], 1, *shape[2:]))
@@ -48,15 +55,14 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
         dilations += [1] * more + [axis.dilation]
         pads += [(0, 0), (0, 0)] if more else [(axis.begin, axis.end)]
     factor = write.reshape(operands.factor, (weights[0], 1, *kernel))
-    found = write.op(
-        "Conv",
-        *[name for name in (value, factor, bias) if name],
-        kernel_shape=kernel,
-        strides=steps,
-        dilations=dilations,
-        pads=[pad[0] for pad in pads] + [pad[1] for pad in pads],
-        group=weights[0],
-    )
+    facts = {
+        "dilations": dilations,
+        "group": weights[0],
+        "kernel_shape": kernel,
+        "pads": [pad[0] for pad in pads] + [pad[1] for pad in pads],
+        "strides": steps,
+    }
+    found = _convolved(write, (value, factor, bias), facts)
     joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
     found = write.reshape(found, (shape[0], weights[0], *joined))
     ends = [axis.results for axis in axes]
@@ -65,7 +71,15 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
             found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *joined)
         )
     write.op("Identity", found, result=write.node.output[0])
-    return True
+
+
+def _convolved(
+    write: Writer, reads: Sequence[str], facts: Mapping[str, Any], result: str | None = None
+) -> str:
+    """Append the operator of the device."""
+    reads = [name for name in reads if name]
+    with write.as_one(DEPTHWISE, *reads, **facts):
+        return write.op("Conv", *reads, result=result, **facts)
 
 
 def _to_cut(axis: Axis, tiling: Tiling) -> tuple[Axis, Tiling]:

@@ -158,7 +158,9 @@ class Writer:
         made = function_of(op, inputs, self.nodes, self.constants, tuple(attributes))
         self.nodes, self.constants = around
         self.functions.append(made)
+        name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
         self.op(made.name, *inputs, result=made.output[0], domain=DEVICE)
+        self.nodes[-1].name = name
         facts = (helper.make_attribute(*fact) for fact in attributes.items())
         self.nodes[-1].attribute.extend(facts)
 

@@ -6,15 +6,17 @@ import random
 
 import numpy as np
 import pytest
+import torch
 from compiling import compiled, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from one_node import one_node
 from operator_convolutions import conv
 from operator_rows import HOST_ERROR, REAL, Row
+from typed_model import typed_model
 
 from pycompiler.pfvm.session import HostSession
-from pycompiler.pfvm.windows import GROUPED
+from pycompiler.pfvm.windows import DEPTHWISE, GROUPED
 from pycompiler.tolerance import SUM
 
 
@@ -73,3 +75,25 @@ def test_axis_of_groups(group: int, own: int, rows: int, axis: int) -> None:
     wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y0"]
     limit = HOST_ERROR * own * 3 * 2.0**-20 * np.abs(x).max() * np.abs(w).max()
     assert np.abs(found - wanted).max() <= limit
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize(("group", "own", "op"), [(2, 4, "Conv"), (2, 32, GROUPED), (8, 1, None)])
+def test_element_types(dtype: str, group: int, own: int, op: str | None) -> None:
+    """Groups that are joined, that stay, and of single channels, which doubles have on the host."""
+    made = np.random.default_rng(3)
+    x, w, b = (
+        made.integers(-3, 4, shape).astype(dtype)
+        for shape in ((2, group * own, 9), (2 * group * own, own, 3), (2 * group * own,))
+    )
+    facts = {"group": group, "pads": [1, 1]}
+    nodes = [("Conv", ["x", "w", "b"], "y", facts)]
+    result, _ = compiled(
+        typed_model(nodes, {"x": x}, {"y": np.zeros((2, len(w), 9), dtype)}, {"w": w, "b": b}),
+        "mncore2",
+    )
+    on_device = {node.op for node in result.graph.device_nodes()}
+    assert (op or DEPTHWISE) in on_device or (op is None and dtype == "float64")
+    wide = [torch.from_numpy(array.astype(np.float64)) for array in (x, w, b)]
+    wanted = torch.nn.functional.conv1d(*wide, padding=1, groups=group)
+    assert (run(result, {"x": x}, "mncore2")["y"] == wanted.numpy()).all()

@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from compiling import compiled, run
 from gradient_models import gradient_model
+from one_node import one_node
 
 from pycompiler.machine import load_target
 from pycompiler.pfvm.device_functions import called
@@ -22,9 +23,20 @@ def weights_gradient() -> onnx.ModelProto:
     return gradient_model((2, 8, 8, (8, 8), (3, 3), 1, 2, 2))[0]
 
 
+def convolution(channels: int, group: int) -> onnx.ModelProto:
+    """Return a convolution of few channels with whole weights."""
+    rng = np.random.default_rng(group)
+    weights = {"w": rng.integers(-7, 8, (channels, channels // group, 3))}
+    weights["b"] = rng.integers(-7, 8, channels)
+    constants = {name: array.astype(np.float32) for name, array in weights.items()}
+    return one_node("Conv", {"x": (2, channels, 9)}, constants, group=group, pads=[1, 1])
+
+
 #: Models, and the operators of the device that their composites call.
 CASES: dict[str, tuple[Callable[[], onnx.ModelProto], set[str]]] = {
     "weight gradient": (weights_gradient, {"MNCoreWeightGradient"}),
+    "groups": (lambda: convolution(64, 4), {"MNCoreGroupedConv"}),
+    "single channels": (lambda: convolution(16, 16), {"MNCoreDepthwise"}),
 }
 
 
