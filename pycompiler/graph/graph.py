@@ -127,6 +127,10 @@ class MNNode:
         """Return the node with another order of its work; one without a plan has no other."""
         return self if self.plan is None else replace(self, plan=replace(self.plan, order=order))
 
+    def near(self, other: MNNode) -> MNNode:
+        """Return the node for the line of source and the segment of another node."""
+        return replace(self, source=other.source, segment=other.segment)
+
     @property
     def place(self) -> SourceLocation | None:
         """The line of the model's source that diagnostics about the node show."""
@@ -158,6 +162,14 @@ class MNGraph:
     def producers(self) -> dict[str, MNNode]:
         """Map the name of each value to the node that makes it."""
         return {out: node for node in self.nodes for out in node.outputs if out}
+
+    def readers(self) -> dict[str, list[MNNode]]:
+        """Map the name of each value to the nodes that read it, in order."""
+        found: dict[str, list[MNNode]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(node)
+        return found
 
     def device_nodes(self) -> Iterator[MNNode]:
         """Return the nodes that run on the device, in order."""

@@ -19,6 +19,7 @@ from math import prod
 
 import numpy as np
 
+from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.functions.arithmetic import FACTOR, SHARE
 from ..layers.products.roles import precision_of
@@ -36,15 +37,9 @@ def part_variances(
 
     ``exact`` values keep all bits. ``data`` has the elements of constants.
     """
-    made = graph.producers()
-    readers: dict[str, list[MNNode]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(node)
+    made, readers, edit = graph.producers(), graph.readers(), Edit(graph)
     given = {*exact, *(name for _, name in graph.outputs)}
     search = _Search(graph, target, made, readers, data)
-    behind: dict[str, list[MNNode]] = {}
-    gone: set[str] = set()
     values = dict(graph.values)
     for squares in graph.device_nodes():
         found = search.sums(squares)
@@ -52,7 +47,8 @@ def part_variances(
             continue
         total = found.total.outputs[0]
         parts = [fresh(f"{total}.{part}", values) for part in ("squares", "of_mean", "less")]
-        values |= {part: replace(values[total], name=part) for part in parts}
+        edit.values |= {part: replace(values[total], name=part) for part in parts}
+        values |= edit.values
         sum_of_squares, of_mean, less = parts
         own = replace(found.total, outputs=(sum_of_squares,))
         steps = (
@@ -63,18 +59,12 @@ def part_variances(
             _near(own, "Relu", (less,), total),
         )
         # The squares come directly behind the values, what needs the mean where the sum was.
-        behind.setdefault(made[found.values].name, []).extend(steps[:2])
-        behind.setdefault(found.total.name, []).extend(steps[2:])
-        gone |= {squares.name, found.total.name}
+        edit.behind[made[found.values].name] += steps[:2]
+        edit.behind[found.total.name] += steps[2:]
+        edit.gone |= {squares.name, found.total.name}
         if len(readers[squares.inputs[0]]) == 1 and squares.inputs[0] not in given:
-            gone.add(made[squares.inputs[0]].name)
-            del values[squares.inputs[0]]
-    nodes = [
-        one
-        for node in graph.nodes
-        for one in ((() if node.name in gone else (node,)), behind.get(node.name, ()))
-    ]
-    return replace(graph, values=values, nodes=tuple(one for part in nodes for one in part))
+            edit.gone.add(made[squares.inputs[0]].name)
+    return edit.done()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from ..graph.dtypes import MNDtype
+from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.functions.fused import FUSED, MOST_INPUTS, STEPS, Read, Step, steps_of, text_of
 from ..machine import Target
@@ -51,7 +52,7 @@ def fuse_elementwise(
     # Smaller values do not fill one vector of every PE.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long * target.cycles
     made: dict[str, tuple[int, MNNode]] = {}
-    gone: set[str] = set()
+    edit = Edit(graph)
     for place, node in enumerate(graph.nodes):
         if node.op in apart or not _may_join(node, graph):
             continue
@@ -72,15 +73,10 @@ def fuse_elementwise(
                 for both in set(before.inputs) & set(node.inputs):
                     readers[both] -= 1
                 node = joined
-                gone.add(name)
+                edit.gone.add(before.name)
         made[out] = place, node
-    nodes = tuple(
-        made[node.outputs[0]][1] if node.outputs and node.outputs[0] in made else node
-        for node in graph.nodes
-        if not node.outputs or node.outputs[0] not in gone
-    )
-    values = {name: value for name, value in graph.values.items() if name not in gone}
-    return replace(graph, nodes=nodes, values=values)
+        edit.instead[node.name] = node
+    return edit.done()
 
 
 def _may_join(node: MNNode, graph: MNGraph) -> bool:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.functions.arithmetic import FACTOR, SHARE
 from ..layers.functions.roots import RSQRT
@@ -31,9 +32,7 @@ def fuse_functions(graph: MNGraph, exact: Collection[str], data: Mapping[str, Ar
     """
     kept = {*exact, *(name for _, name in graph.outputs)}
     read = Counter(name for node in graph.nodes for name in node.inputs)
-    made = graph.producers()
-    fused: dict[str, MNNode] = {}
-    gone: set[str] = set()
+    made, edit = graph.producers(), Edit(graph)
     for node in graph.device_nodes():
         chain = [node]
         for op in _CHAINS.get(node.op, ()):
@@ -47,15 +46,9 @@ def fuse_functions(graph: MNGraph, exact: Collection[str], data: Mapping[str, Ar
         whole = node.op in _CHAINS and len(chain) > len(_CHAINS[node.op])
         one = _fused(chain, graph, data) if whole else None
         if one is not None:
-            fused[node.name] = one
-            gone |= {before.outputs[0] for before in chain[1:]}
-    nodes = tuple(
-        fused.get(node.name, node)
-        for node in graph.nodes
-        if not node.outputs or node.outputs[0] not in gone
-    )
-    values = {name: value for name, value in graph.values.items() if name not in gone}
-    return replace(graph, nodes=nodes, values=values)
+            edit.instead[node.name] = one
+            edit.gone |= {before.name for before in chain[1:]}
+    return edit.done()
 
 
 def _fused(chain: list[MNNode], graph: MNGraph, data: Mapping[str, Array]) -> MNNode | None:

@@ -13,7 +13,8 @@ from functools import cache
 from math import prod
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
 from ..graph.half import half_format
 from ..layers.copy_operators import Copy
 from ..layers.crop import CROP
@@ -52,10 +53,7 @@ def store_halves(
     ``data`` has the elements of constants. A constant without data stays single.
     """
     kept = {*exact, *(name for _, name in graph.outputs)}
-    readers: dict[str, list[MNNode]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(node)
+    readers = graph.readers()
     found: dict[str, int] = {}
     for node in graph.device_nodes():
         if len(node.outputs) == 1 and node.outputs[0] not in kept:
@@ -280,30 +278,24 @@ def _widened(
         name: {node.name for node in readers[name] if not _reads(node, name, graph, found, target)}
         for name in found
     }
-    nodes: list[MNNode] = []
-    values: dict[str, MNValue] = {}
+    edit = Edit(graph)
+    edit.inputs |= {(one, name): _single(name) for name, own in wanting.items() for one in own}
 
     def convert(node: MNNode, op: str, source: str, result: str, axis: int) -> MNNode:
-        made = MNNode(f"{node.name}.{op}", op, (source,), (result,), ((AXIS, axis),))
-        return replace(made, source=node.source, segment=node.segment)
+        return MNNode(f"{node.name}.{op}", op, (source,), (result,), ((AXIS, axis),)).near(node)
 
     for node in graph.nodes:
-        inputs = tuple(
-            _single(name) if node.name in wanting.get(name, ()) else name for name in node.inputs
-        )
-        node, out = replace(node, inputs=inputs), node.outputs[0]
+        out = node.outputs[0]
         narrow = out in found and node.op in CONVOLUTIONS and _in_parts(node, graph, target)
         single = _single(out)
         if wanting.get(out) or narrow:
-            values[single] = replace(graph.values[out], name=single, dtype=MNDtype.FLOAT)
+            edit.values[single] = replace(graph.values[out], name=single, dtype=MNDtype.FLOAT)
         if narrow:
-            nodes.append(replace(node, outputs=(single,)))
-            nodes.append(convert(node, NARROW, single, out, found[out]))
-            continue
-        nodes.append(node)
-        if wanting.get(out):
-            nodes.append(convert(node, WIDEN, out, single, found[out]))
-    return graph.with_values(values, nodes=tuple(nodes))
+            edit.instead[node.name] = replace(node, outputs=(single,))
+            edit.behind[node.name].append(convert(node, NARROW, single, out, found[out]))
+        elif wanting.get(out):
+            edit.behind[node.name].append(convert(node, WIDEN, out, single, found[out]))
+    return edit.done()
 
 
 def _single(name: str) -> str:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode
 from ..graph.runs import MOST_RUNS, RUNS, Run, followed
 from ..layers.recut.pieces import runs_of
 from ..layers.split_concat import RECUT
@@ -23,10 +24,9 @@ def join_recuts(graph: MNGraph, overrides: Overrides) -> MNGraph:
     readers = Counter(name for node in graph.nodes for name in node.inputs)
     readers.update(name for _, name in graph.outputs)
     made: dict[str, MNNode] = {}
-    gone: set[str] = set()
-    nodes: list[MNNode] = []
-    for node in graph.nodes:
-        if node.op == RECUT and node.side is Side.DEVICE:
+    edit = Edit(graph)
+    for node in graph.device_nodes():
+        if node.op == RECUT:
             for name in node.inputs:
                 before = made.get(name)
                 alone = readers[name] == 1 and name not in overrides
@@ -34,12 +34,9 @@ def join_recuts(graph: MNGraph, overrides: Overrides) -> MNGraph:
                     found = _joined(node, name, before)
                     if found is not None:
                         node = found
-                        gone.add(name)
-            made[node.outputs[0]] = node
-        nodes.append(node)
-    nodes = [node for node in nodes if not gone.intersection(node.outputs)]
-    values = {name: value for name, value in graph.values.items() if name not in gone}
-    return replace(graph, nodes=tuple(nodes), values=values)
+                        edit.gone.add(before.name)
+            made[node.outputs[0]] = edit.instead[node.name] = node
+    return edit.done()
 
 
 def _joined(node: MNNode, name: str, before: MNNode) -> MNNode | None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.matmul import PRODUCTS
 from ..layers.picks import PICK
@@ -55,10 +56,7 @@ def round_factors(graph: MNGraph, target: Target, exact: Collection[str]) -> MNG
 
 
 def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
-    readers: dict[str, list[MNNode]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(node)
+    readers = graph.readers()
     # Smaller values do not even fill a long word of each PE. But every MAB has the weights of a
     # convolution.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
@@ -140,19 +138,18 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
 
 
 def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
-    nodes: list[MNNode] = []
-    values: dict[str, MNValue] = {}
+    edit = Edit(graph)
 
     def narrow(source: str, result: str, axis: int, near: MNNode) -> MNNode:
-        made = MNNode(f"{result}.{NARROW}", NARROW, (source,), (result,), ((AXIS, axis),))
-        return replace(made, source=near.source, segment=near.segment)
+        facts = ((AXIS, axis),)
+        return MNNode(f"{result}.{NARROW}", NARROW, (source,), (result,), facts).near(near)
 
     def beside(name: str, axis: int, near: MNNode) -> MNNode:
         copy = f"{name}.halves{axis}"
-        values[copy] = replace(graph.values[name], name=copy, dtype=MNDtype.HALF)
+        edit.values[copy] = replace(graph.values[name], name=copy, dtype=MNDtype.HALF)
         return narrow(name, copy, axis, near)
 
-    copied = {
+    edit.inputs |= {
         (reader, name): f"{name}.halves{axis}"
         for name, axes in found.beside.items()
         for axis, readers in axes.items()
@@ -165,24 +162,24 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
         for name in dict.fromkeys(node.inputs):
             for axis, readers in list(waiting.get(name, {}).items()):
                 if node.name in readers:
-                    nodes.append(beside(name, axis, node))
+                    edit.before[node.name].append(beside(name, axis, node))
                     del waiting[name][axis]
         renamed = {}
         for out in node.outputs:
             if out not in found.whole:
                 continue
-            values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
+            edit.values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
             if not _passes(node, out, graph, found):
                 renamed[out] = f"{out}.singles"
-                values[f"{out}.singles"] = replace(graph.values[out], name=f"{out}.singles")
-        inputs = tuple(copied.get((node.name, n), n) for n in node.inputs)
+                edit.values[f"{out}.singles"] = replace(graph.values[out], name=f"{out}.singles")
         outputs = tuple(renamed.get(n, n) for n in node.outputs)
-        nodes.append(replace(node, inputs=inputs, outputs=outputs))
-        nodes += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
+        edit.instead[node.name] = replace(node, outputs=outputs)
+        behind = edit.behind[node.name]
+        behind += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
         for out in node.outputs:
             if out not in outside:
-                nodes += [beside(out, axis, node) for axis in found.beside.get(out, {})]
-    return graph.with_values(values, nodes=tuple(nodes))
+                behind += [beside(out, axis, node) for axis in found.beside.get(out, {})]
+    return edit.done()
 
 
 def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:

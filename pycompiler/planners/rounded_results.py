@@ -13,7 +13,8 @@ from dataclasses import replace
 from math import prod
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.products.roles import precision_of, roles_of
 from ..machine import WORDS_PER_LONG, Target
@@ -30,23 +31,20 @@ def round_results(graph: MNGraph, target: Target, exact: Collection[str]) -> MNG
     ``exact`` values keep all bits. Other readers of a result get the singles.
     """
     wanted = {name for _, name in graph.outputs} - set(exact)
-    nodes: list[MNNode] = []
-    values: dict[str, MNValue] = {}
-    singles: dict[str, str] = {}
+    edit, readers = Edit(graph), graph.readers()
     for node in graph.nodes:
-        node = replace(node, inputs=tuple(singles.get(name, name) for name in node.inputs))
         out = node.outputs[0]
         axis = _axis(node, graph, target) if out in wanted else None
         if axis is None:
-            nodes.append(node)
             continue
-        single = singles[out] = f"{out}.singles"
-        values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
-        values[single] = replace(graph.values[out], name=single)
+        single = f"{out}.singles"
+        edit.values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
+        edit.values[single] = replace(graph.values[out], name=single)
         made = MNNode(f"{out}.{NARROW}", NARROW, (single,), (out,), ((AXIS, axis),))
-        nodes.append(replace(node, outputs=(single,)))
-        nodes.append(replace(made, source=node.source, segment=node.segment))
-    return graph.with_values(values, nodes=tuple(nodes))
+        edit.instead[node.name] = replace(node, outputs=(single,))
+        edit.behind[node.name].append(made.near(node))
+        edit.inputs |= {(reader.name, out): single for reader in readers.get(out, ())}
+    return edit.done()
 
 
 def _axis(node: MNNode, graph: MNGraph, target: Target) -> int | None:

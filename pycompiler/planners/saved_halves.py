@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..machine import Target
 from .halves import channel_axes
@@ -38,10 +39,7 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
     readers = reader_places(graph)
     made_at = {name: place for place, node in enumerate(graph.nodes) for name in node.outputs}
     fullest = filled.index(max(filled)) if filled else 0
-    behind: dict[int, list[MNNode]] = {}
-    before: dict[int, list[MNNode]] = {}
-    renamed: dict[tuple[int, str], str] = {}
-    values: dict[str, MNValue] = {}
+    edit = Edit(graph)
     for name, axis in axes.items():
         value = graph.values[name]
         if name in kept or value.dtype is not MNDtype.FLOAT:
@@ -53,22 +51,17 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
         late = _late(places, filled, most)
         if not late or not all(_multiplies(graph.nodes[place], name) for place in late):
             continue
-        last = places[len(places) - len(late) - 1]
+        last, first = (graph.nodes[at] for at in (places[len(places) - len(late) - 1], late[0]))
         short, wide = f"{name}.kept", f"{name}.factor"
-        values[short] = replace(value, name=short, dtype=MNDtype.HALF)
-        values[wide] = replace(value, name=wide)
+        edit.values[short] = replace(value, name=short, dtype=MNDtype.HALF)
+        edit.values[wide] = replace(value, name=wide)
         facts = ((AXIS, axis),)
         made = MNNode(f"{short}.{NARROW}", NARROW, (name,), (short,), facts)
-        behind.setdefault(last, []).append(_near(made, graph.nodes[last]))
+        edit.behind[last.name].append(made.near(last))
         made = MNNode(f"{wide}.{WIDEN}", WIDEN, (short,), (wide,), facts)
-        before.setdefault(late[0], []).append(_near(made, graph.nodes[late[0]]))
-        renamed |= {(place, name): wide for place in late}
-    nodes: list[MNNode] = []
-    for place, node in enumerate(graph.nodes):
-        nodes += before.get(place, ())
-        inputs = tuple(renamed.get((place, name), name) for name in node.inputs)
-        nodes += [replace(node, inputs=inputs), *behind.get(place, ())]
-    return graph.with_values(values, nodes=tuple(nodes))
+        edit.before[first.name].append(made.near(first))
+        edit.inputs |= {(graph.nodes[place].name, name): wide for place in late}
+    return edit.done()
 
 
 def _late(places: Sequence[int], filled: Sequence[float], most: float) -> Sequence[int]:
@@ -82,7 +75,3 @@ def _late(places: Sequence[int], filled: Sequence[float], most: float) -> Sequen
 
 def _multiplies(node: MNNode, name: str) -> bool:
     return node.side is Side.DEVICE and node.op in _MULTIPLIES and node.inputs.count(name) == 1
-
-
-def _near(made: MNNode, node: MNNode) -> MNNode:
-    return replace(made, source=node.source, segment=node.segment)

@@ -14,7 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.half_conversions import NARROW, WIDEN
 from ..machine import Target
 from ..pfvm.session import Array
@@ -44,9 +45,7 @@ def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -
     filled = filled_words(graph, ends, target)
     most = most_words(target, _FULL)
     readers = reader_places(graph)
-    inserted: dict[int, list[MNNode]] = {}
-    renamed: dict[tuple[int, str], str] = {}
-    values: dict[str, MNValue] = {}
+    edit = Edit(graph)
     for single, copies in rounded.items():
         late = _signs_at_end(single, readers[single], graph, data)
         before = [place for place in readers[single] if place not in late]
@@ -60,19 +59,12 @@ def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -
         if kept is None:
             continue
         wide = f"{kept.outputs[0]}.signs"
-        values[wide] = replace(graph.values[single], name=wide)
+        edit.values[wide] = replace(graph.values[single], name=wide)
         near = graph.nodes[late[0]]
         made = MNNode(f"{wide}.{WIDEN}", WIDEN, kept.outputs, (wide,), kept.attributes)
-        made = replace(made, source=near.source, segment=near.segment)
-        inserted.setdefault(late[0], []).append(made)
-        renamed |= {(place, single): wide for place in late}
-    nodes: list[MNNode] = []
-    for place, node in enumerate(graph.nodes):
-        nodes += inserted.get(place, ())
-        nodes.append(
-            replace(node, inputs=tuple(renamed.get((place, name), name) for name in node.inputs))
-        )
-    return graph.with_values(values, nodes=tuple(nodes))
+        edit.before[near.name].append(made.near(near))
+        edit.inputs |= {(graph.nodes[place].name, single): wide for place in late}
+    return edit.done()
 
 
 def _signs_at_end(

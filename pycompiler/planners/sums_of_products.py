@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
+from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.operators import LAYERS
 from ..layers.sum_of_products import SUM_OF_PRODUCTS
@@ -25,19 +26,13 @@ def sum_products(graph: MNGraph, exact: Collection[str], apart: Collection[str] 
         for node in graph.device_nodes()
         if node.op == "Mul" and readers[node.outputs[0]] == 1 and node.outputs[0] not in kept
     }
-    joined: dict[str, MNNode] = {}
+    edit = Edit(graph)
     for node in graph.nodes:
         product = products.get(node.inputs[0]) if node.inputs else None
         if product is not None and _joins(node, product, graph):
-            joined[node.inputs[0]] = replace(node, op=SUM_OF_PRODUCTS, inputs=product.inputs)
-    made = {node.name: node for node in joined.values()}
-    nodes = tuple(
-        made.get(node.name, node)
-        for node in graph.nodes
-        if not node.outputs or node.outputs[0] not in joined
-    )
-    values = {name: value for name, value in graph.values.items() if name not in joined}
-    return replace(graph, nodes=nodes, values=values)
+            edit.instead[node.name] = replace(node, op=SUM_OF_PRODUCTS, inputs=product.inputs)
+            edit.gone.add(product.name)
+    return edit.done()
 
 
 def _joins(node: MNNode, product: MNNode, graph: MNGraph) -> bool:

@@ -22,10 +22,7 @@ def shrink_early(graph: MNGraph) -> MNGraph:
     """
     nodes = list(graph.nodes)
     makers = {name: node for node in nodes for name in node.outputs}
-    readers: dict[str, list[MNNode]] = {}
-    for node in nodes:
-        for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(node)
+    readers = graph.readers()
     given = {name for _, name in graph.outputs}
     for value, found in readers.items():
         maker = makers.get(value)

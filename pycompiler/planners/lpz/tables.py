@@ -75,10 +75,7 @@ class Tables:
         self._only: dict[int, int] = {}
         #: The costs of variables alone, without regard to what is the only candidate.
         self._own_costs: dict[int, Table] = {}
-        self._readers: dict[str, list[MNNode]] = {}
-        for node in self.graph.nodes:
-            for name in set(node.inputs):
-                self._readers.setdefault(name, []).append(node)
+        self._readers = self.graph.readers()
         self._given = {name for _, name in self.graph.outputs}
         self._times = {name: self._crossings(name) for name in pools.of}
         self.alone = [self._single(v) for v in range(len(pools.variables))]

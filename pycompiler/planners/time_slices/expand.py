@@ -130,13 +130,13 @@ class _Cutter:
         called = reserved(f"{name}.split", self.node_names)
         made = MNNode(called, SPLIT, (name,), tuple(self._all_slices(name)))
         self.values[name] = whole.values[name]
-        self._add(key, replace(made, segment=node.segment, source=node.source))
+        self._add(key, made.near(node))
 
     def _concat(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
         called = reserved(f"{name}.concat", self.node_names)
         made = MNNode(called, CONCAT, tuple(self._all_slices(name)), (name,))
         self.values[name] = whole.values[name]
-        self._add(key, replace(made, segment=node.segment, source=node.source))
+        self._add(key, made.near(node))
 
     def _slices_of(self, number: int, node: MNNode, group: int) -> None:
         cuts = [(one, cut) for one, cut in self.found.axes.of_node(node) if one in self.order]
@@ -169,7 +169,7 @@ class _Cutter:
                 total = total or self._new(out, f"{out}.sum", flat, index)
                 name = reserved(f"{node.name}.join{flat}", self.node_names)
                 join = MNNode(name, _joins(cuts), (totals[kept], part), (total,))
-                join = replace(join, source=node.source, segment=node.segment)
+                join = join.near(node)
                 join = replace(join, slice=flat, origin=f"{node.name}.join")
                 self._add((*key, place, number, 1), join)
                 part = total
