@@ -13,7 +13,7 @@ import numpy as np
 
 from ..code.lines import Fragment
 from ..code.nest import Nest, expand, stages
-from ..cost.sequence import Stage, waiting_steps
+from ..cost.sequence import Stage, steps_of, waiting_steps
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
@@ -209,8 +209,12 @@ class Layer(ABC):
         return [one.packed() for one in found] if self.scattered(node) else found
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Return the steps of the node's code, with hazards and waits for MVs."""
-        steps = waiting_steps(stages(self.code(node, graph, target), target), target)
+        """Return the steps of the node's code, with hazards and waits for MVs.
+
+        MVs of nodes whose lines are scattered run ahead.
+        """
+        count = steps_of if self.scattered(node) else waiting_steps
+        steps = count(stages(self.code(node, graph, target), target), target)
         return steps + self.hazards(node, graph, target)
 
     def hazards(self, node: MNNode, graph: MNGraph, target: Target) -> int:

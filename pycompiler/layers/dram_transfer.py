@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ..code.lines import BlockOperand, Move, Operand, PeOperand, Step, single_step
 from ..code.nest import Nest, Repeat, stages
-from ..cost.sequence import Stage, steps_of
+from ..cost.sequence import Stage
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import Layout, Level
@@ -54,10 +54,6 @@ class _TransferLayer(SameAxes):
 
     def scattered(self, node: MNNode) -> bool:
         return True
-
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Return the steps without waits for MVs, which run ahead."""
-        return steps_of(stages(self.code(node, graph, target), target), target)
 
 
 @lru_cache(maxsize=4096)

@@ -12,12 +12,11 @@ from pycompiler.graph.graph import Side
 from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.matmul import PRODUCTS
 from pycompiler.layers.operators import LAYERS
-from pycompiler.layers.split_concat import RECUT
 from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.machine import Target
 
 #: Layers whose code is no nest yet.
-OWN_COUNTS = (SWITCH, RECUT)
+OWN_COUNTS = (SWITCH,)
 
 
 def check_counts(graph: MNGraph, target: Target) -> None:

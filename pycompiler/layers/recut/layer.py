@@ -13,7 +13,7 @@ from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
 from ..data_movement import MOVED
 from ..split_concat import RECUT
-from .code import recut_lines
+from .code import recut_code
 from .plain import plain_layout, plain_layouts
 
 _MOST_INPUTS = 1 << 10
@@ -58,13 +58,9 @@ class Recut(UntiedAxes):
             if layout.axes not in [one.axes for one in plain]:
                 yield f"`{name}` in layout {value.layout}"
 
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count nothing: the layouts are always the same."""
-        return 0
-
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code."""
-        return recut_lines(node, graph, target)
+        return recut_code(node, graph, target)
 
 
 LAYERS = (Recut(),)

@@ -15,6 +15,7 @@ from ...layers.base import banks_of
 from ...layers.dram_transfer import download
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
+from ...layers.split_concat import IN_DRAM
 from ...layers.switch.pass_moves import LayoutChange
 from ...layers.switch.pass_search import Guesses
 from ...machine import Target
@@ -74,7 +75,8 @@ class Costs:
             spare = max(spare, used - self.target.words(bank.memory))
         if spare > 0:
             return TOO_LARGE + spare
-        return layer.cost(node, graph, self.target)
+        # Nodes in DRAM have no other layouts to choose, and work on all slices at once.
+        return 0 if node.op in IN_DRAM else layer.cost(node, graph, self.target)
 
     def _laid(self, value: MNValue, layout: Layout) -> MNValue:
         return replace(value, layout=layout, num_lw=layout.num_lw(self.target.cycles))

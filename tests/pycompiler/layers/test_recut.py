@@ -15,11 +15,17 @@ import pytest
 from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nest_counts import check_counts
 from onnx import helper
 
+from pycompiler.code.lines import Step
+from pycompiler.code.nest import stages
+from pycompiler.cost.sequence import steps_of
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNValue, TensorType
 from pycompiler.graph.layout import Level
+from pycompiler.layers.operators import LAYERS
+from pycompiler.layers.recut import code
 from pycompiler.layers.recut.layer import RECUT
 from pycompiler.layers.recut.plain import plain_layout, unit_of, units_in_dram
 from pycompiler.machine import load_target
@@ -113,6 +119,30 @@ def test_rows_are_cut_and_joined_anywhere(seed: int, machine: str) -> None:
     assert ops.count(RECUT) == 1
     assert np.array_equal(run(made, inputs, machine)["y"], wanted(model, inputs))
     assert not report["host_fallback"]
+    check_counts(made.graph, load_target(machine))
+
+
+def test_long_rows_are_counted_as_fast_as_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the parts that are alike, one is made."""
+    made = [0]
+    step = code.single_step
+
+    def counted(*given: Any) -> Step:
+        made[0] += 1
+        return step(*given)
+
+    monkeypatch.setattr(code, "single_step", counted)
+    target, found = load_target("mini"), []
+    for parts in (20, 200):
+        length = parts * 4096
+        model = marked("Slice", {"x": (length,)}, (length - 777,), s=[777], e=[length], a=[0])
+        graph = compiled(model, strict=True)[0].graph
+        (node,) = (node for node in graph.nodes if node.op == RECUT)
+        made[0] = 0
+        taken = stages(LAYERS[RECUT].code(node, graph, target), target)
+        found.append(made[0])
+        assert steps_of(taken, target) > 10 * parts
+    assert found[0] == found[1] < 100
 
 
 def test_all_l2bs_of_the_full_chip_take_part() -> None:
