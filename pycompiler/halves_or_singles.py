@@ -19,9 +19,9 @@ from .layers.dram_transfer import DOWNLOAD, UPLOAD
 from .layers.half_conversions import NARROW
 from .layers.local_copy import COPY
 from .layers.switch.layer import SWITCH
-from .layers.tiling.layer import TILES
 from .layers.view import VIEWS
 from .options import OPTIONS, Options, decisive
+from .pfvm.device_functions import TILES
 from .pipeline import Compiled, Planned, plan_onnx
 from .report.bound import bodies, bound_of, record_bound
 from .report.report import Report

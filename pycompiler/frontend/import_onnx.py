@@ -30,7 +30,6 @@ from .crop_nodes import crop_node
 from .host_forms import HostForms, host_forms
 from .lookup_nodes import lookups
 from .recut_nodes import recuts
-from .tile_pattern import tiles
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -87,14 +86,10 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
-    cut, joined = tiles(protos, types, data, [name for _, name in outputs])
-    protos = {name: proto for name, proto in protos.items() if name not in joined}
     looked_up = {**lookups(protos, types, data, target), **recuts(protos, types, data)}
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        cut[name]
-        if name in cut
-        else looked_up[name]
+        looked_up[name]
         if name in looked_up
         else _pick(name, proto, data)
         if name in picks

@@ -14,6 +14,9 @@ from onnx import helper
 
 #: The domain of the calls and of their functions.
 DEVICE = "pycompiler.device"
+#: Cuts axes into tiles; each attribute has one number for every axis that changes.
+TILES = "MNCoreTiles"
+TILE_FACTS = ("axes", "counts", "places", "before", "reach")
 
 
 def function_of(

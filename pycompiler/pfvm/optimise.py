@@ -1,8 +1,9 @@
 """The PFVM stage: makes an equivalent smaller model from operators that the device knows.
 
-onnxscript folds constants. Passes of onnx-ir merge equal nodes and equal constants and drop unused
-nodes. :mod:`.decompose` rewrites operators, :mod:`.batch_norm` folds normalizations into products.
-The names of inputs and outputs and the source lines of nodes stay.
+onnxscript folds constants and joins Pads with convolutions. Passes of onnx-ir merge equal nodes and
+equal constants and drop unused nodes. :mod:`.decompose` rewrites operators, :mod:`.batch_norm`
+folds normalizations into products. The names of inputs and outputs and the source lines of nodes
+stay.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from onnx_ir.passes.common import (
     RemoveUnusedNodesPass,
 )
 from onnxscript.optimizer import fold_constants
+from onnxscript.rewriter.rules.common import fuse_pad_into_conv_rule
 
 from ..errors import PycompilerError, error
 from .batch_norm import fold_batch_norms
@@ -65,6 +67,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
             )
             if opset_of(prepared) >= OLDEST:
                 decompose(made)
+                fuse_pad_into_conv_rule.apply_to_model(made)
                 fold_batch_norms(made)
             _drop_identities(made)
             if opset_of(prepared) >= OLDEST:

@@ -16,9 +16,9 @@ from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import DOUBLE, precision, roles_of, takes_halves
 from ..layers.tiling.axes import whole_words
-from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
+from ..pfvm.device_functions import TILES
 from ..pfvm.session import Array
 from ..pfvm.windows import WEIGHT_GRADIENT
 from .early_variances import part_variances

@@ -27,10 +27,10 @@ from ..layers.picks import PICK
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
-from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
+from ..pfvm.device_functions import TILES
 from ..pfvm.session import Array
 from ..pfvm.windows import GROUPED, WEIGHT_GRADIENT
 

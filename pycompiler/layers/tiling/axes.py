@@ -18,11 +18,10 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import IntArray, Target
+from ...pfvm.device_functions import TILE_FACTS
 
 #: The levels that tiles may lie on, in the order of their digits: minor first.
 TILE_LEVELS = (Level.MAB, Level.L1B, Level.L2B)
-#: The attributes of MNCoreTiles; each has one number for every axis that is cut.
-AXES, COUNTS, PLACES, BEFORE, REACH = "axes", "counts", "places", "before", "reach"
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,7 @@ class ExtendedAxis:
 def _axes(node: MNNode, graph: MNGraph) -> Iterator[TiledAxis | ExtendedAxis]:
     """Yield every axis of the input; one that does not change is extended by nothing."""
     facts = dict(node.attributes)
-    names = (AXES, COUNTS, PLACES, BEFORE, REACH)
-    columns = [tuple(int(v) for v in facts[name]) for name in names]  # type: ignore[union-attr]
+    columns = [tuple(int(v) for v in facts[name]) for name in TILE_FACTS]  # type: ignore[union-attr]
     given = {axis: numbers for axis, *numbers in zip(*columns, strict=True)}
     place = 0
     for axis, size in enumerate(graph.values[node.inputs[0]].shape):

@@ -8,15 +8,14 @@ from ...code.nest import Nest
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...machine import Target
+from ...pfvm.device_functions import TILE_FACTS, TILES
 from ...tolerance import MOVE
 from ..base import Cut, OtherLm
 from ..data_movement import MOVED, Moving
-from .axes import AXES, BEFORE, COUNTS, PLACES, REACH, other_axes
+from .axes import other_axes
 from .code import tiles_code
 from .layouts import refusals, ways
 from .plan import plan
-
-TILES = "MNCoreTiles"
 
 
 class Tiles(Moving, OtherLm):
@@ -28,7 +27,7 @@ class Tiles(Moving, OtherLm):
 
     op = TILES
     dtypes = MOVED
-    attributes = frozenset({AXES, COUNTS, PLACES, BEFORE, REACH})
+    attributes = frozenset(TILE_FACTS)
     error = MOVE
     rigid = True
 

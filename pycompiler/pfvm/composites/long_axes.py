@@ -15,6 +15,7 @@ from math import gcd, isqrt, prod
 import numpy as np
 
 from . import in_dram
+from .tiles import Tiling, tiled
 from .writer import Writer
 
 #: A Slice that keeps this part of an axis, from its beginning, has no code (MNCoreCrop).
@@ -241,13 +242,13 @@ class _Rows:
             wide = (*shape[:axis], size // columns, columns, *shape[axis + 1 :])
             return cls(write, write.reshape(value, wide), wide, axis)
         rows = -(-size // near)
-        missing = rows * near - size
-        if missing:
-            ends = write.ints([0, missing])
-            value = write.op("Pad", value, ends, _zero(write), write.ints([axis]))
-        places = np.arange(rows * near).reshape(rows, near)
-        value = write.op("Gather", value, write.constant(places, "rows"), axis=axis)
-        return cls(write, value, (*shape[:axis], rows, near, *shape[axis + 1 :]), axis)
+        pads = [(0, (rows * near - size) * (at == axis)) for at in range(len(shape))]
+        wide = (*shape[:axis], rows, near, *shape[axis + 1 :])
+        if rows == 1:
+            value = write.reshape(write.padded(value, range(len(shape)), pads), wide)
+        else:
+            value = tiled(write, value, shape, pads, {axis: Tiling(rows, near, near, near, 1)})
+        return cls(write, value, wide, axis)
 
     @property
     def sizes(self) -> list[int]:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from ..session import Array
+from .tiles import Tiling, tiled
 from .writer import Writer
 
 #: The most elements of a matrix.
@@ -53,8 +54,12 @@ def stft(write: Writer) -> bool:
     if matrix is None:
         return False
     starts = np.arange((shape[1] - length) // step + 1) * step
-    index = write.constant(starts[:, None] + np.arange(length), "index")
-    frames = write.op("Gather", write.node.input[0], index, axis=1)
+    if length <= step and shape[1] <= len(starts) * step and len(starts) > 1:
+        tiling = Tiling(len(starts), 0, step, length, 0)
+        frames = tiled(write, write.node.input[0], shape, [(0, 0)] * 3, {1: tiling})
+    else:
+        index = write.constant(starts[:, None] + np.arange(length), "index")
+        frames = write.op("Gather", write.node.input[0], index, axis=1)
     if window is not None:
         matrix = matrix * np.repeat(window, shape[2])[:, None]
     elif names[2]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..device_functions import TILE_FACTS, TILES
 from .writer import Writer
 
 
@@ -94,8 +95,7 @@ def split(
     """Append the operators that pad a value and cut its spatial axes; return the result's name.
 
     Zeros make up the ``channels`` that the value lacks. An axis with several tiles becomes two
-    axes: tiles and their places. A Pad and a Gather for each such axis are one operator of the
-    device (:mod:`pycompiler.frontend.tile_pattern`).
+    axes: tiles and their places.
     """
     spatial = range(2, len(shape))
     sizes, steps, pads = list(shape[2:]), [1] * len(chosen), [(0, 0)] * len(chosen)
@@ -125,15 +125,42 @@ def split(
     if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
         value = write.cut(value, spatial, [0] * len(sizes), sizes, steps, shape)
     cut = any(tiling.count > 1 for _, tiling in chosen)
+    sizes = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]
     more = (0, channels - shape[1])
-    value = write.padded(value, range(1, len(shape)), [more, *pads], () if cut else shape)
     if any(step > 1 for step in late):
-        given = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
-        full = [size + sum(pad) for size, pad in zip(given, pads, strict=True)]
+        early = [pad if step > 1 else (0, 0) for pad, step in zip(pads, late, strict=True)]
+        value = write.padded(value, spatial, early, () if cut else shape)
+        full = [size + sum(pad) for size, pad in zip(sizes, early, strict=True)]
         value = write.cut(value, spatial, [0] * len(full), full, late, (*shape[:2], *full))
-    for index, (_, tiling) in reversed(list(enumerate(chosen))):
-        if tiling.count > 1:
-            starts = np.arange(tiling.count)[:, None] * tiling.places
-            places = write.constant(starts + np.arange(tiling.reach), "tiles")
-            value = write.op("Gather", value, places, axis=2 + index)
+        sizes = [-(-size // step) for size, step in zip(full, late, strict=True)]
+        pads = [(0, 0) if step > 1 else pad for pad, step in zip(pads, late, strict=True)]
+    if not cut:
+        return write.padded(value, range(1, len(shape)), [more, *pads], shape)
+    every = [(0, 0), more, *pads]
+    tiles = {2 + n: tiling for n, (_, tiling) in enumerate(chosen) if tiling.count > 1}
+    return tiled(write, value, (*shape[:2], *sizes), every, tiles)
+
+
+def tiled(
+    write: Writer,
+    value: str,
+    shape: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    tiles: Mapping[int, Tiling],
+) -> str:
+    """Append zeros at the ends of axes, and ``tiles`` of axes, as one operator of the device."""
+    rows = [
+        (axis, tile.count, tile.places, pad[0], tile.reach)
+        if (tile := tiles.get(axis))
+        else (axis, 1, size, pad[0], size + sum(pad))
+        for axis, (size, pad) in enumerate(zip(shape, pads, strict=True))
+        if any(pad) or axis in tiles
+    ]
+    facts = dict(zip(TILE_FACTS, zip(*rows, strict=True), strict=True))
+    with write.as_one(TILES, value, **facts):
+        value = write.padded(value, range(len(shape)), pads)
+        for axis in sorted(tiles, reverse=True):
+            starts = np.arange(tiles[axis].count)[:, None] * tiles[axis].places
+            places = write.constant(starts + np.arange(tiles[axis].reach), "tiles")
+            value = write.op("Gather", value, places, axis=axis)
     return value

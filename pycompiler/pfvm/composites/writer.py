@@ -70,6 +70,8 @@ class Writer:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     functions: list[onnx.FunctionProto] = field(default_factory=list)
+    #: the nodes so far, with those inside of functions
+    count: int = 0
     #: the rows in DRAM that values are views of, and the shapes of these rows
     in_rows: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -141,7 +143,8 @@ class Writer:
         """Append a node; return the name of its result."""
         name = result or self.name(op)
         made = helper.make_node(op, list(inputs), [name], **attributes)
-        made.name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
+        made.name = f"{self.node.name or self.node.op_type}.{op.partition('.')[0]}.{self.count}"
+        self.count += 1
         made.metadata_props.extend(self.node.metadata_props)
         self.nodes.append(made)
         return name
@@ -158,9 +161,8 @@ class Writer:
         made = function_of(op, inputs, self.nodes, self.constants, tuple(attributes))
         self.nodes, self.constants = around
         self.functions.append(made)
-        name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
+        self.count -= 1  # the call stands for the last node
         self.op(made.name, *inputs, result=made.output[0], domain=DEVICE)
-        self.nodes[-1].name = name
         facts = (helper.make_attribute(*fact) for fact in attributes.items())
         self.nodes[-1].attribute.extend(facts)
 

@@ -18,8 +18,8 @@ from operator_convolutions import conv
 from operator_rows import HOST_ERROR, REAL, Row
 
 from pycompiler.layers.switch.layer import SWITCH
-from pycompiler.layers.tiling.layer import TILES
 from pycompiler.machine import load_target
+from pycompiler.pfvm.device_functions import TILES
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.tolerance import SUM

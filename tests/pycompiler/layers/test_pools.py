@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from one_node import one_node
 from onnx import TensorProto, helper
 
-from pycompiler.layers.tiling.layer import TILES
+from pycompiler.pfvm.device_functions import TILES
 from pycompiler.pfvm.session import HostSession
 
 F = torch.nn.functional

@@ -23,9 +23,10 @@ from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, 
 from pycompiler.layers.switch.pass_moves import Moves
 from pycompiler.layers.tiling.axes import tiled_axes
 from pycompiler.layers.tiling.code import tiles_code
-from pycompiler.layers.tiling.layer import TILES, Tiles
+from pycompiler.layers.tiling.layer import Tiles
 from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros
 from pycompiler.machine import Target, load_target
+from pycompiler.pfvm.device_functions import TILES
 
 LAYER = Tiles()
 DTYPES = (MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG)

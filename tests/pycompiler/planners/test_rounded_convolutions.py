@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from pycompiler.graph import MNDtype
 from pycompiler.layers.half_conversions import NARROW
-from pycompiler.layers.tiling.layer import TILES
+from pycompiler.pfvm.device_functions import TILES
 from pycompiler.pfvm.windows import WEIGHT_GRADIENT
 from pycompiler.planners import dtype
 
