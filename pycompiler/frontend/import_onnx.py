@@ -28,7 +28,7 @@ from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
 from .crop_nodes import crop_node
 from .host_forms import HostForms, host_forms
-from .lookup_nodes import lookups
+from .lookup_nodes import with_own_tables
 from .recut_nodes import recuts
 
 #: The graph's own operator for a Gather whose indices are known.
@@ -86,11 +86,11 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
-    looked_up = {**lookups(protos, types, data, target), **recuts(protos, types, data)}
+    recut = recuts(protos, types, data)
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        looked_up[name]
-        if name in looked_up
+        recut[name]
+        if name in recut
         else _pick(name, proto, data)
         if name in picks
         else MNNode(
@@ -106,7 +106,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         for name, proto in protos.items()
     )
     forms = host_forms(mn_nodes, kept, data)
-    mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
+    mn_nodes = tuple(crop_node(node, types) for node in with_own_tables(mn_nodes, types, data))
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
         replace(node, side=Side.HOST, reason="a constant with a NaN")

@@ -1,62 +1,35 @@
-"""Gathers of rows of long tables become MNCoreLookup: the table stays in DRAM."""
+"""Tables of MNCoreLookup, which stay in DRAM as rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import replace
 
-import onnx
-
-from ..graph.dtypes import device_dtype
 from ..graph.graph import MNNode, TensorType
-from ..machine import Target
+from ..pfvm.device_functions import LOOKUP
 from ..pfvm.names import fresh
 from ..pfvm.session import Array
-from ..pfvm.source import source_of
-
-#: The graph's own operator for rows of a table in DRAM.
-LOOKUP = "MNCoreLookup"
 
 
-def lookups(
-    protos: Mapping[str, onnx.NodeProto],
-    types: dict[str, TensorType],
-    data: dict[str, Array],
-    target: Target,
-) -> dict[str, MNNode]:
-    """Return the lookups that take the place of nodes, by name.
+def with_own_tables(
+    nodes: Iterable[MNNode],
+    types: MutableMapping[str, TensorType],
+    data: MutableMapping[str, Array],
+) -> Iterator[MNNode]:
+    """Yield the nodes; a constant that lookups and other nodes read is there twice.
 
-    A lookup reads its table as rows, so a constant that other nodes read as well is there twice;
-    the second one goes to ``data`` and ``types``. An input that other nodes read as well is not
-    looked up.
+    The second one goes to ``data`` and ``types``.
     """
-    found = {name: proto for name, proto in protos.items() if _is_lookup(proto, types, target)}
-    uses = Counter(name for proto in protos.values() for name in dict.fromkeys(proto.input))
-    own = Counter(proto.input[0] for proto in found.values())
+    nodes = tuple(nodes)
+    uses = Counter(name for node in nodes for name in dict.fromkeys(node.inputs))
+    own = Counter(node.inputs[0] for node in nodes if node.op == LOOKUP)
     rows: dict[str, str] = {}
-    out: dict[str, MNNode] = {}
-    for name, proto in found.items():
-        table = proto.input[0]
-        if table in data:
-            if uses[table] > own[table] and table not in rows:
-                rows[table] = fresh(f"{table}.rows", {*types, *data})
-                data[rows[table]], types[rows[table]] = data[table], types[table]
-            proto.input[0] = rows.get(table, table)
-        elif uses[table] > own[table] or any(table in one.output for one in protos.values()):
-            continue
-        out[name] = MNNode(
-            name, LOOKUP, tuple(proto.input), tuple(proto.output), source=source_of(proto)
-        )
-    return out
-
-
-def _is_lookup(proto: onnx.NodeProto, types: Mapping[str, TensorType], target: Target) -> bool:
-    """Whether ``proto`` is a Gather of rows of a matrix that is too long for LM."""
-    if proto.op_type != "Gather" or proto.domain not in ("", "ai.onnx"):
-        return False
-    table, index = types.get(proto.input[0]), types.get(proto.input[1])
-    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0)
-    if table is None or index is None or axis or len(table.shape) != 2 or not index.shape:
-        return False
-    longest = target.dar_row * device_dtype(table.elem).words_per_long
-    return table.shape[0] > target.words("lm0") // 2 and table.shape[1] <= longest
+    for table, count in own.items():
+        if table in data and uses[table] > count:
+            rows[table] = fresh(f"{table}.rows", {*types, *data})
+            data[rows[table]], types[rows[table]] = data[table], types[table]
+    for node in nodes:
+        table, *index = node.inputs or ("",)
+        known = node.op == LOOKUP and table in rows
+        yield replace(node, inputs=(rows[table], *index)) if known else node

@@ -13,13 +13,12 @@ from ...graph.digits import agrees
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...machine import Target
+from ...pfvm.device_functions import LOOKUP
 from ...tolerance import MOVE
 from ..base import Cut, Picks, Placement, layout_of
 from ..data_movement import MOVED
 from .code import lookup_code
 from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
-
-LOOKUP = "MNCoreLookup"
 
 
 class Lookup(Picks):

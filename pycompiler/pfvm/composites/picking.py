@@ -11,6 +11,7 @@ from onnx import helper
 
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
+from ..device_functions import LOOKUP
 from ..session import Array
 from ..well_formed import MOST_ELEMENTS
 from . import in_dram, long_axes
@@ -161,7 +162,7 @@ def gathered(
 
 
 def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -> bool:
-    """Append a Gather of the rows of a matrix that is given; False if there is no such matrix."""
+    """Append a lookup of the rows of a matrix that is given; False if there is no such matrix."""
     name, result = write.node.input[0], write.node.output[0]
     width = prod(table.shape[1:])
     if 0 in (*table.shape, *type.shape) or table.elem not in TABLES:
@@ -173,13 +174,13 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
     elif name not in write.data and not (len(table.shape) == 2 and _picked_only(write, name)):
         return False
     counted = from_the_front(write, index, type.elem, table.shape[0])
-    if type.shape and len(table.shape) == 2:
-        write.op("Gather", name, counted, result=result, axis=0)
-        return True
+    whole = bool(type.shape) and len(table.shape) == 2
     if not type.shape:
         counted = write.op("Reshape", counted, write.ints([1]))
-    rows = write.op("Gather", name, counted, axis=0)
-    write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]), result=result)
+    with write.as_one(LOOKUP, name, counted):
+        rows = write.op("Gather", name, counted, result=result if whole else None, axis=0)
+    if not whole:
+        write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]), result=result)
     return True
 
 

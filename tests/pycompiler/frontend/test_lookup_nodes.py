@@ -7,37 +7,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
 from typed_model import typed_model
 
 from pycompiler.frontend.import_onnx import ImportedModel, import_onnx
-from pycompiler.frontend.lookup_nodes import LOOKUP, lookups
+from pycompiler.frontend.lookup_nodes import with_own_tables
 from pycompiler.graph.graph import MNNode, TensorType
 from pycompiler.machine import load_target
+from pycompiler.pfvm.device_functions import LOOKUP
 
 MINI = load_target("mini")
 ROWS = MINI.words("lm0") // 2 + 1
 WIDEST = 2 * MINI.dar_row
 
 
-def found(
-    nodes: Sequence[tuple[Any, ...]],
-    types: dict[str, TensorType],
-    constants: Sequence[str] = ("w",),
-) -> tuple[dict[str, MNNode], dict[str, Any]]:
-    """The lookups among ``(op, inputs, output[, attributes])``, and all constants."""
-    protos = {
-        out: helper.make_node(op, reads, [out], name=out, **(facts[0] if facts else {}))
-        for op, reads, out, *facts in nodes
-    }
-    data = {name: np.zeros(types[name].shape, np.float32) for name in constants}
-    return lookups(protos, types, data, MINI), data
+def lookups(table: np.ndarray, index: np.ndarray, given: bool, **facts: int) -> list[MNNode]:
+    """Return the lookups of a model of one Gather; the table is an input if ``given``."""
+    held = {"w": table}
+    result = np.take(table, index, facts.get("axis", 0))
+    inputs = {"i": index, **(held if given else {})}
+    model = typed_model(
+        [("Gather", ["w", "i"], "y", facts)], inputs, {"y": result}, {} if given else held
+    )
+    return [node for node in import_onnx(model, MINI).graph.nodes if node.op == LOOKUP]
 
 
-def of(*shape: int, elem: str = "float") -> TensorType:
-    return TensorType(elem, shape)
+def of(*shape: int, elem: str = "float32") -> np.ndarray:
+    return np.zeros(shape, elem)
 
 
+@pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize(
     ("table", "index", "facts", "wanted"),
     [
@@ -45,68 +43,52 @@ def of(*shape: int, elem: str = "float") -> TensorType:
         (of(ROWS, 8), of(2, 3, elem="int32"), {"axis": 0}, True),
         (of(ROWS, WIDEST), of(5, elem="int64"), {}, True),
         (of(ROWS, WIDEST // 2, elem="int64"), of(5, elem="int64"), {}, True),
-        # The table fits LM; a row is too long; another axis; no matrix; a single place.
+        (of(ROWS, 8), of(elem="int64"), {}, True),
+        # The table fits LM; a row is too long; another axis.
         (of(ROWS - 1, 8), of(5, elem="int64"), {}, False),
         (of(ROWS, WIDEST + 1), of(5, elem="int64"), {}, False),
         (of(ROWS, WIDEST // 2 + 1, elem="int64"), of(5, elem="int64"), {}, False),
         (of(8, ROWS), of(5, elem="int64"), {"axis": 1}, False),
-        (of(ROWS, 2, 4), of(5, elem="int64"), {}, False),
-        (of(ROWS), of(5, elem="int64"), {}, False),
-        (of(ROWS, 8), of(elem="int64"), {}, False),
     ],
 )
 def test_which_gathers(
-    table: TensorType, index: TensorType, facts: dict[str, int], wanted: bool
+    table: np.ndarray, index: np.ndarray, facts: dict[str, int], wanted: bool, given: bool
 ) -> None:
-    for constants in (("w",), ()):
-        made, _ = found([("Gather", ["w", "i"], "y", facts)], {"w": table, "i": index}, constants)
-        assert list(made) == (["y"] if wanted else [])
-        if wanted:
-            assert (made["y"].op, made["y"].inputs, made["y"].outputs) == (
-                LOOKUP,
-                ("w", "i"),
-                ("y",),
-            )
-            assert made["y"].attributes == ()
+    found = lookups(table, index, given, **facts)
+    assert [(node.inputs[0], node.attributes) for node in found] == [("w", ())] * wanted
 
 
-def test_other_domains_and_operators() -> None:
-    types = {"w": of(ROWS, 8), "i": of(5, elem="int64")}
-    assert not found([("GatherND", ["w", "i"], "y")], types)[0]
-    assert not found([("Gather", ["w", "i"], "y", {"domain": "mine"})], types)[0]
+def test_tables_of_other_ranks_become_matrices() -> None:
+    for shape in ((ROWS, 2, 4), (ROWS,)):
+        assert len(lookups(of(*shape), of(5, elem="int64"), False)) == 1
+        assert not lookups(of(*shape), of(5, elem="int64"), True)
 
 
-TYPES = {"w": of(ROWS, 8), "i": of(5, elem="int64"), "j": of(7, elem="int64"), "k": of(8, 3)}
-GATHERS = [("Gather", ["w", "i"], "y"), ("Gather", ["w", "j"], "z")]
-PRODUCT = ("MatMul", ["w", "k"], "p")
-
-
-def test_lookups_share_a_table() -> None:
-    for constants in (("w",), ()):
-        made, data = found(GATHERS, dict(TYPES), constants)
-        assert [node.inputs for node in made.values()] == [("w", "i"), ("w", "j")]
-        assert set(data) == set(constants)
+def node(op: str, *reads: str) -> MNNode:
+    return MNNode(op, op, reads, ("y",))
 
 
 def test_a_constant_that_others_read_is_there_twice() -> None:
-    types = {**TYPES, "w.rows": of(1)}  # a name that is taken
-    made, data = found([*GATHERS, PRODUCT], types)
+    types = {"w": TensorType("float", (ROWS, 8)), "w.rows": TensorType("float", (1,))}
+    data = {"w": np.zeros((ROWS, 8), np.float32)}
+    two = [node(LOOKUP, "w", "i"), node(LOOKUP, "w", "j")]
+    assert list(with_own_tables(two, types, data)) == two
+    made = list(with_own_tables([*two, node("MatMul", "w", "k")], types, data))
     (rows,) = set(data) - {"w"}
-    assert rows != "w.rows"
-    assert [node.inputs for node in made.values()] == [(rows, "i"), (rows, "j")]
+    assert rows != "w.rows"  # a name that is taken
+    assert [one.inputs for one in made] == [(rows, "i"), (rows, "j"), ("w", "k")]
     assert data[rows] is data["w"]
     assert types[rows] == types["w"]
 
 
-def test_an_input_that_others_read_is_not_looked_up() -> None:
-    for nodes in ([*GATHERS, PRODUCT], [PRODUCT, *GATHERS]):
-        made, data = found(nodes, dict(TYPES), ())
-        assert (made, data) == ({}, {})
-
-
 def test_a_table_that_the_device_makes_is_not_looked_up() -> None:
-    made, _ = found([("Relu", ["v"], "w"), *GATHERS], {**TYPES, "v": of(ROWS, 8)}, ())
-    assert made == {}
+    nodes = [("Relu", ["v"], "w"), ("Gather", ["w", "i"], "y")]
+    v, i = of(ROWS, 8), of(5, elem="int64")
+    graph = import_onnx(typed_model(nodes, {"v": v, "i": i}, {"y": v[i]}), MINI).graph
+    assert LOOKUP not in {one.op for one in graph.nodes}
+
+
+PRODUCT = ("MatMul", ["w", "k"], "p")
 
 
 def imported(nodes: Sequence[tuple[Any, ...]], given_table: bool) -> ImportedModel:

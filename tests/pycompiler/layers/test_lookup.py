@@ -31,9 +31,10 @@ from pycompiler.graph import (
     parse_layout,
 )
 from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
-from pycompiler.layers.lookup.layer import LOOKUP, Lookup
+from pycompiler.layers.lookup.layer import Lookup
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
+from pycompiler.pfvm.device_functions import LOOKUP
 from pycompiler.runtime.image import DramImage
 
 Array = np.ndarray[Any, Any]
