@@ -29,7 +29,6 @@ from ..pfvm.update_order import LAST, ordered
 from .crop_nodes import crop_node
 from .host_forms import HostForms, host_forms
 from .lookup_nodes import with_own_tables
-from .recut_nodes import recuts
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -86,12 +85,9 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
-    recut = recuts(protos, types, data)
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        recut[name]
-        if name in recut
-        else _pick(name, proto, data)
+        _pick(name, proto, data)
         if name in picks
         else MNNode(
             name,

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
+from ..pfvm.device_functions import RECUT
 from ..tolerance import MOVE
 from .base import Layer, Placement, UntiedAxes, layout_of
 from .dram_transfer_plan import plan_transfer
 
 SPLIT, CONCAT = "MNCoreInputSplit", "MNCoreOutputConcat"
-#: The operator whose operands are whole values in DRAM.
-RECUT = "MNCoreRecut"
 #: Operators whose operands all are values in DRAM.
 IN_DRAM = frozenset({SPLIT, CONCAT, RECUT})
 

@@ -14,6 +14,8 @@ from onnx import helper
 
 #: The domain of the calls and of their functions.
 DEVICE = "pycompiler.device"
+#: Runs of elements of values in DRAM.
+RECUT = "MNCoreRecut"
 #: Rows of a table in DRAM.
 LOOKUP = "MNCoreLookup"
 #: Cuts axes into tiles; each attribute has one number for every axis that changes.

@@ -15,7 +15,7 @@ from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode
 from ..graph.runs import MOST_RUNS, RUNS, Run, followed
 from ..layers.recut.pieces import runs_of
-from ..layers.split_concat import RECUT
+from ..pfvm.device_functions import RECUT
 from .overrides import Overrides
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from ..layers import depthwise, matmul
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
-from ..layers.split_concat import RECUT
 from ..layers.switch.layer import SWITCH
 from ..layers.weight_gradient.joining import JOIN
-from ..pfvm.device_functions import LOOKUP
+from ..pfvm.device_functions import LOOKUP, RECUT
 from ..pfvm.windows import WEIGHT_GRADIENT
 
 #: The kind of all operators that the table below does not name, and that of waiting.

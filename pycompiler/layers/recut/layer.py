@@ -9,10 +9,10 @@ from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout
 from ...graph.runs import RUNS
 from ...machine import Target
+from ...pfvm.device_functions import RECUT
 from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
 from ..data_movement import MOVED
-from ..split_concat import RECUT
 from .code import recut_code
 from .plain import plain_layout, plain_layouts
 

@@ -54,7 +54,7 @@ from . import (
     transposed_convolution,
 )
 from .tile_choice import passes_beside_convolutions
-from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer, is_in_dram
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,7 @@ def decompose(
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:
-    known = node.domain in ("", "ai.onnx") and not is_in_dram(node)
-    return COMPOSITES.get(node.op_type) if known else None
+    return COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
 
 
 def _write(

@@ -8,7 +8,7 @@ along it, or along the axes in front of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import gcd, inf, lcm, prod
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from ...graph.cut_weights import bounds
 from ...graph.runs import MOST_RUNS as MOST_RUNS
+from ...graph.runs import RUNS, Run, followed
+from ..device_functions import RECUT
 from ..session import Array
 from .writer import Writer
 
@@ -111,27 +113,16 @@ def _recut(write: Writer, value: str, shape: Sequence[int], goal: Sequence[int])
     """Append a Reshape in DRAM."""
     if tuple(shape) == tuple(goal):
         return value
-    return write.in_dram("Reshape", value, write.ints(goal))
+    with write.as_one(RECUT, value, **{RUNS: (0, 0, 0, prod(goal))}):
+        return write.op("Reshape", value, write.ints(goal))
 
 
 def _to_rows(write: Writer, value: str, shape: Shape, rows: Shape, given: Shape) -> str:
     """Append rows of a value; those that come from elsewhere than DRAM begin as ``given``."""
     if value in write.in_rows:
-        found = _recut(write, *write.in_rows[value], rows)
-        _forget(write, value, found)
-        return found
+        return _recut(write, *write.in_rows[value], rows)
     value = value if shape == given else write.reshape(value, given)
     return _recut(write, value, given, rows)
-
-
-def _forget(write: Writer, value: str, kept: str) -> None:
-    """Remove the view that made a value, and the rows it is a view of, if nobody reads them."""
-    maker = next((node for node in write.nodes if value in node.output), None)
-    read = {name for node in write.nodes for name in node.input}
-    if maker is None or maker.op_type != "Reshape" or value in read or value == kept:
-        return
-    write.nodes.remove(maker)
-    _forget(write, maker.input[0], kept)
 
 
 def _from_rows(write: Writer, rows: str, sizes: Shape, wanted: Shape, goal: Shape) -> str:
@@ -146,7 +137,7 @@ def reshape(write: Writer, value: str, shape: Shape, goal: Shape) -> str:
     """Append a Reshape by way of DRAM."""
     given, wanted = _best_rows(write, shape), _best_rows(write, goal)
     value = _to_rows(write, value, shape, given, given)
-    value = write.in_dram("Reshape", value, write.ints(wanted))
+    value = _recut(write, value, given, wanted)
     return _from_rows(write, value, wanted, wanted, goal)
 
 
@@ -163,14 +154,50 @@ def _boundary(write: Writer, shapes: Sequence[Shape], first: int) -> tuple[float
     return best, at
 
 
+#: A place among values, the first element along an axis there, and the number of elements.
+_Stretch = tuple[int, int, int]
+
+
+def _joined(
+    write: Writer,
+    rows: Sequence[tuple[str, Sequence[int]]],
+    axis: int,
+    stretches: Iterable[_Stretch],
+    op: Callable[[], str],
+) -> str:
+    """Append stretches of an axis of rows, one behind the other; ``op`` appends them in ONNX.
+
+    All axes but this one have the same sizes in all rows.
+    """
+    names, shape = list(dict.fromkeys(name for name, _ in rows)), rows[0][1]
+    sizes, inner = [own[axis] for _, own in rows], prod(shape[axis + 1 :])
+    parts, made, to = list(stretches), list[Run](), 0
+    for row in range(prod(shape[:axis])):
+        for place, first, count in parts:
+            begin = (row * sizes[place] + first) * inner
+            made.append((names.index(rows[place][0]), begin, to, count * inner))
+            to += count * inner
+    runs = tuple(number for run in followed(made) for number in run)
+    with write.as_one(RECUT, *names, **{RUNS: runs}):
+        return op()
+
+
+def _stretches(places: Sequence[int]) -> Iterator[_Stretch]:
+    """Yield each run of places of one value."""
+    ends = [n for n in range(1, len(places)) if places[n] != places[n - 1] + 1]
+    for begin, end in pairwise([0, *ends, len(places)]):
+        yield 0, places[begin], end - begin
+
+
 def _copied(
     write: Writer,
     values: Sequence[tuple[str, Sequence[int]]],
     goal: Sequence[int],
     axis: int,
+    stretches: Iterable[_Stretch],
     op: Callable[[list[str], int, int], str],
 ) -> str:
-    """Append a copy along an axis of values by way of DRAM.
+    """Append a copy along an axis of values by way of DRAM: ``stretches`` of them.
 
     ``op`` appends it for rows; it gets their names, their axis, and the elements behind the axis.
     The rows of the values and of the result end alike, so that the axis is one of theirs. If slices
@@ -183,7 +210,9 @@ def _copied(
         rows = _rows(shape, at)
         given = rows if best < inf else _best_rows(write, shape)
         made.append(_to_rows(write, name, shape, rows, given))
-    value = op(made, axis, prod(goal[axis + 1 :]) if at == axis else 1)
+    inner = prod(goal[axis + 1 :]) if at == axis else 1
+    given_rows = list(zip(made, own, strict=True))
+    value = _joined(write, given_rows, axis, stretches, lambda: op(made, axis, inner))
     rows = _rows(result, at)
     wanted = rows if best < inf else _best_rows(write, result)
     return _from_rows(write, value, rows, wanted, result)
@@ -198,10 +227,9 @@ def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, 
     goal[axis] = stop - start
 
     def op(rows: list[str], at: int, inner: int) -> str:
-        numbers = (write.ints([n]) for n in (start * inner, stop * inner, at))
-        return write.in_dram("Slice", rows[0], *numbers)
+        return _sliced(write, rows[0], (start * inner, stop * inner, at))
 
-    return _copied(write, [(value, shape)], goal, axis, op)
+    return _copied(write, [(value, shape)], goal, axis, [(0, start, stop - start)], op)
 
 
 def concat(write: Writer, values: Sequence[tuple[str, Sequence[int]]], axis: int) -> str:
@@ -212,9 +240,10 @@ def concat(write: Writer, values: Sequence[tuple[str, Sequence[int]]], axis: int
 
     def op(rows: list[str], at: int, inner: int) -> str:
         made = dict(zip(each, rows, strict=True))
-        return write.in_dram("Concat", *(made[name] for name, _ in values), axis=at)
+        return write.op("Concat", *(made[name] for name, _ in values), axis=at)
 
-    return _copied(write, list(each.items()), goal, axis, op)
+    stretches = [(list(each).index(name), 0, shape[axis]) for name, shape in values]
+    return _copied(write, list(each.items()), goal, axis, stretches, op)
 
 
 def pad(
@@ -244,9 +273,9 @@ def pick(write: Writer, value: str, shape: Sequence[int], axis: int, places: Arr
 
     def op(rows: list[str], at: int, inner: int) -> str:
         index = (places[:, None] * inner + np.arange(inner)).reshape(-1).astype(np.int64)
-        return write.in_dram("Gather", rows[0], write.constant(index, "index"), axis=at)
+        return write.op("Gather", rows[0], write.constant(index, "index"), axis=at)
 
-    return _copied(write, [(value, shape)], goal, axis, op)
+    return _copied(write, [(value, shape)], goal, axis, _stretches(places.tolist()), op)
 
 
 def turns_rows(write: Writer, shape: Sequence[int], axis: int) -> bool:
@@ -266,7 +295,7 @@ def turned(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
     if turns_rows(write, shape, axis):
         given, (_, at) = tuple(shape), _boundary(write, [tuple(shape)], axis + 1)
         rows = _rows(given, at)
-        found = _turned_rows(write, _to_rows(write, value, given, rows, rows), axis)
+        found = _turned_rows(write, _to_rows(write, value, given, rows, rows), rows, axis)
         return _from_rows(write, found, rows, rows, given)
     inner, block = prod(shape[axis + 1 :]), 1
     step = write.row_step
@@ -283,21 +312,27 @@ def turned(write: Writer, value: str, shape: Sequence[int], axis: int) -> str:
     value = _from_rows(write, value, blocks, blocks, wide)
     for number, part in enumerate(parts):
         value = write.pick(value, axis + 1 + number, np.arange(part)[::-1])
-    value = _turned_rows(write, value if wide == blocks else write.reshape(value, blocks), axis)
+    value = value if wide == blocks else write.reshape(value, blocks)
+    value = _turned_rows(write, value, blocks, axis)
     rows = (*front, size * inner)
     if padded != tuple(shape):
-        value = _recut(write, value, blocks, (*front, count * block * inner))
-        numbers = (write.ints([number]) for number in (0, size * inner, axis))
-        value = write.in_dram("Slice", value, *numbers)
+        whole = (*front, count * block * inner)
+        value, kept = _recut(write, value, blocks, whole), (0, 0, size * inner)
+        begin = (0, size * inner, axis)
+        value = _joined(write, [(value, whole)], axis, [kept], lambda: _sliced(write, value, begin))
     else:
         value = _recut(write, value, blocks, rows)
     return _from_rows(write, value, rows, _best_rows(write, tuple(shape)), tuple(shape))
 
 
-def _turned_rows(write: Writer, rows: str, axis: int) -> str:
-    least = np.iinfo(np.int64).min
-    numbers = (write.ints([number]) for number in (-1, least, axis, -1))
-    return write.in_dram("Slice", rows, *numbers)
+def _turned_rows(write: Writer, rows: str, shape: Shape, axis: int) -> str:
+    numbers = (-1, int(np.iinfo(np.int64).min), axis, -1)
+    stretches = ((0, place, 1) for place in reversed(range(shape[axis])))
+    return _joined(write, [(rows, shape)], axis, stretches, lambda: _sliced(write, rows, numbers))
+
+
+def _sliced(write: Writer, rows: str, numbers: Sequence[int]) -> str:
+    return write.op("Slice", rows, *(write.ints([number]) for number in numbers))
 
 
 def tile(write: Writer, value: str, shape: Sequence[int], axis: int, times: int) -> str:

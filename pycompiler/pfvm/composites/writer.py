@@ -39,15 +39,8 @@ MOST_PLACES = 1 << 24
 #: The part of LM that the elements of a value may take: the rest is for the padding of its axes.
 _PADDED = 3 / 4
 _VIEWS = ("Reshape", "Flatten")
-#: The key in the metadata of a node whose operands stay in DRAM.
-IN_DRAM = "pycompiler.in_dram"
 #: The part of LM that the elements of one slice should take at most.
 _SLICE = 1 / 8
-
-
-def is_in_dram(node: onnx.NodeProto) -> bool:
-    """Whether a node works on rows of values in DRAM."""
-    return any(item.key == IN_DRAM for item in node.metadata_props)
 
 
 @dataclass
@@ -222,12 +215,6 @@ class Writer:
     def is_slice(self, elements: int) -> bool:
         """Whether so many elements are small enough for a slice."""
         return self.target is not None and elements <= _SLICE * self._elements
-
-    def in_dram(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Append an operator on rows of values in DRAM, which are their last axes."""
-        name = self.op(op, *inputs, **attributes)
-        self.nodes[-1].metadata_props.add(key=IN_DRAM, value="1")
-        return name
 
     def decimated(self, value: str, shape: Sequence[int], steps: Mapping[int, int]) -> str:
         """Append operators that take every ``steps[axis]``-th element of an axis, from the first.

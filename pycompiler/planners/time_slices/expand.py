@@ -17,7 +17,8 @@ from itertools import product
 from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
 from ...layers.base import Cut
-from ...layers.split_concat import CONCAT, RECUT, SPLIT
+from ...layers.split_concat import CONCAT, SPLIT
+from ...pfvm.device_functions import RECUT
 from ...pfvm.names import reserved
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices

@@ -1,13 +1,15 @@
 """MNCoreRecut: rows of DRAM, cut and joined anywhere, on machines with one group and with several.
 
-The values here are small, so that a test takes little time: nodes are marked by hand.
+The values here are small, so that a test takes little time: all copies are recuts.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -26,11 +28,13 @@ from pycompiler.graph.graph import Location, MNValue, TensorType
 from pycompiler.graph.layout import Level
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.recut import code
-from pycompiler.layers.recut.layer import RECUT
 from pycompiler.layers.recut.plain import plain_layout, unit_of, units_in_dram
 from pycompiler.machine import load_target
-from pycompiler.pfvm.composites.writer import IN_DRAM
+from pycompiler.pfvm.composites import COMPOSITES, Composite
+from pycompiler.pfvm.composites.writer import MOVED, Writer
+from pycompiler.pfvm.device_functions import RECUT
 from pycompiler.runtime.image import DramImage
+from pycompiler.tolerance import MOVE
 
 Shape = tuple[int, ...]
 KINDS = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64}
@@ -47,8 +51,39 @@ def marked(
     if axis is not None:
         model.graph.node[0].attribute.append(helper.make_attribute("axis", axis))
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", kind, result))
-    model.graph.node[0].metadata_props.add(key=IN_DRAM, value="1")
     return model
+
+
+@pytest.fixture(autouse=True, scope="module")
+def recuts() -> Iterator[None]:
+    """Write all of these copies as recuts."""
+    ops = ("Reshape", "Slice", "Concat", "Gather")
+    with patch.dict(COMPOSITES, dict.fromkeys(ops, Composite(recut, MOVE, MOVED))):
+        yield
+
+
+def recut(write: Writer) -> bool:
+    """Write a node as a recut, whose runs are those of numbered elements."""
+    node, names = write.node, [n for n in dict.fromkeys(write.node.input) if n not in write.data]
+    ends = np.cumsum([0, *(prod(write.types[name].shape) for name in names)])
+    numbers = {
+        name: np.arange(first, end).reshape(write.types[name].shape)
+        for name, first, end in zip(names, ends, ends[1:], strict=False)
+    }
+    axis = write.attribute("axis", 0)
+    found = copied(node.op_type, numbers, write.data, axis).reshape(-1)
+    sources = np.searchsorted(ends, found, "right") - 1
+    breaks = (np.diff(found, prepend=-9) != 1) | (np.diff(sources, prepend=-1) != 0)
+    begins = np.flatnonzero(breaks)
+    counts = np.diff([*begins, len(found)])
+    places = found[begins] - ends[sources[begins]]
+    columns = (sources[begins], places, begins, counts)
+    runs = [int(number) for run in zip(*columns, strict=True) for number in run]
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    with write.as_one(RECUT, *names, runs=runs):
+        reads = [write.constant(write.data[n], n) if n in write.data else n for n in node.input]
+        write.op(node.op_type, *reads, result=node.output[0], **facts)
+    return True
 
 
 def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
@@ -92,20 +127,26 @@ def drawn(rng: random.Random, elem: str) -> tuple[onnx.ModelProto, dict[str, np.
     return model, inputs
 
 
-def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
+def copied(
+    op: str, inputs: dict[str, np.ndarray], facts: Mapping[str, np.ndarray], axis: int
+) -> np.ndarray:
     """Return what numpy makes of the inputs."""
+    x = inputs["x"]
+    if op == "Reshape":
+        return x.reshape(facts["s"])
+    if op == "Slice":
+        start, stop, axis, step = (int(facts.get(name, np.ones(1))[0]) for name in "sead")
+        return np.take(x, range(x.shape[axis])[start:stop:step], axis)
+    if op == "Gather":
+        return np.take(x, facts["i"], axis)
+    return np.concatenate(list(inputs.values()), axis=axis)
+
+
+def wanted(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray:
     node = model.graph.node[0]
     facts = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-    x = inputs["x"]
-    if node.op_type == "Reshape":
-        return x.reshape(facts["s"])
-    if node.op_type == "Slice":
-        start, stop, axis, step = (int(facts[name][0]) for name in "sead")
-        return np.take(x, range(x.shape[axis])[start:stop:step], axis)
-    if node.op_type == "Gather":
-        return np.take(x, facts["i"], axis)
-    return np.concatenate(list(inputs.values()), axis=axis)
+    return copied(node.op_type, inputs, facts, axis)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mini", "what_if/odd"]))
