@@ -5,38 +5,18 @@ Each node downloads its operands to LM, computes, and uploads its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ..errors import error
-from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
+from ..graph.graph import Location, MNGraph, MNNode, Side
 from ..layers.base import distinct, mirrored
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.operators import LAYERS
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..pfvm.names import reserved
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
-from .lm_copies import lm_copy, move
-
-
-@dataclass
-class _Copies:
-    """The copies of values in LM, by name."""
-
-    target: Target
-    names: set[str]
-    values: dict[str, MNValue] = field(default_factory=dict)
-    #: The values of the graph that have a copy, with the bank of the copy.
-    made: set[tuple[str, Location]] = field(default_factory=set)
-
-    def copy(self, value: MNValue, bank: Location, number: int, node: MNNode) -> MNValue:
-        """Make a copy of ``value`` for ``node``; the name of the copy contains ``number``."""
-        made = lm_copy(value, f"at{number}", bank, node, self.target)
-        made = replace(made, name=reserved(made.name, self.names))
-        self.values[made.name] = made
-        self.made.add((value.name, bank))
-        return made
+from .lm_copies import InLm
 
 
 def schedule_from_dram(
@@ -57,45 +37,42 @@ def schedule_from_dram(
     banks = {
         name: at for name, at in wanted_locations(overrides).items() if at is not Location.DRAM
     }
-    copies = _Copies(target, set(graph.values))
-    nodes: list[MNNode] = []
+    work = InLm(graph, target)
     for number, node in enumerate(graph.nodes):
         if node.side is Side.HOST or node.op in IN_DRAM:
-            nodes.append(node)
+            work.nodes.append(node)
         else:
-            nodes += _surround(node, graph, copies, number, banks)
+            _surround(node, work, f"at{number}", banks)
+    there = {(value.copy_of, value.location) for value in work.copies.values()}
     for name, bank in banks.items():
-        if (name, bank) not in copies.made:
+        if (name, bank) not in there:
             raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
-    dram = {
-        name: replace(graph.values[name], location=Location.DRAM) for name in graph.device_values()
-    }
-    return graph.with_values({**dram, **copies.values}, nodes=tuple(nodes), stage=Stage.SCHEDULED)
+    return work.done()
 
 
-def _surround(
-    node: MNNode, graph: MNGraph, copies: _Copies, number: int, banks: Mapping[str, Location]
-) -> Iterator[MNNode]:
-    placement = LAYERS[node.op].place(node, graph)
+def _surround(node: MNNode, work: InLm, suffix: str, banks: Mapping[str, Location]) -> None:
+    """Add a node with its downloads and uploads; the names of its copies have a suffix."""
+    placement = LAYERS[node.op].place(node, work.graph)
     pairs = zip(node.outputs, placement.outputs, strict=True)
     if any(banks.get(name, bank) is not bank for name, bank in pairs):
         placement = mirrored(placement)
-    local: dict[str, MNValue] = {}
+    local: dict[str, str] = {}
     for name, bank in zip(distinct(node.inputs), placement.inputs, strict=True):
-        if bank is Location.DRAM:
-            local[name] = graph.values[name]
-            continue
-        local[name] = copies.copy(graph.values[name], bank, number, node)
-        yield move(DOWNLOAD, graph.values[name], local[name], node)
-    results: dict[str, MNValue] = {}
-    for name, bank in zip(node.outputs, placement.outputs, strict=True):
         if bank is not Location.DRAM:
-            results[name] = copies.copy(graph.values[name], bank, number, node)
-    yield replace(
-        node,
-        inputs=tuple(local[name].name for name in node.inputs),
-        outputs=tuple(results[name].name if name in results else name for name in node.outputs),
-        inplace=placement.inplace,
+            local[name] = work.copy(name, bank, node, suffix)
+            work.move(DOWNLOAD, name, local[name], node)
+    results = {
+        name: work.copy(name, bank, node, suffix)
+        for name, bank in zip(node.outputs, placement.outputs, strict=True)
+        if bank is not Location.DRAM
+    }
+    work.nodes.append(
+        replace(
+            node,
+            inputs=tuple(local.get(name, name) for name in node.inputs),
+            outputs=tuple(results.get(name, name) for name in node.outputs),
+            inplace=placement.inplace,
+        )
     )
     for name, copy in results.items():
-        yield move(UPLOAD, copy, graph.values[name], node)
+        work.move(UPLOAD, copy, name, node)

@@ -15,16 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import error
-from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
+from ..graph.graph import Location, MNGraph, MNNode, Side
 from ..layers.base import Placement, distinct
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..pfvm.names import reserved
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .bank_choice import BANKS, placements
-from .lm_copies import Copies, lm_copy, move, without_unread
+from .lm_copies import Copies, InLm
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 
@@ -46,16 +45,13 @@ class Walk:
                 raise error("P0306", value=name, reason="time slices of it are kept or not")
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
-        self.names = set(graph.values)
-        self.values: dict[str, MNValue] = {}
+        self.work = InLm(graph, target)
         self.where: dict[str, Copies] = {}
         #: Values that moved to the other bank because LM was full, and that no node has read since.
         self.parked: set[str] = set()
         #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}
-        self.nodes: list[MNNode] = []
         self.uses: dict[str, list[int]] = {}
-        self.node_names = {node.name for node in graph.nodes}
         readers: dict[str, set[int | None]] = {}
         for index, node in enumerate(graph.nodes):
             if node.op in IN_DRAM:
@@ -86,31 +82,17 @@ class Walk:
                     copies.banks.clear()
                 segment = node.segment
             if node.side is Side.HOST or node.op in IN_DRAM:
-                self.nodes.append(node)
+                self.work.nodes.append(node)
                 for name in node.outputs:
                     self.where[name] = Copies(dram=True)
                 continue
             self._run_node(index, node)
-        self.nodes = without_unread(self.nodes)
         self._check_banks()
         self._check_kept()
-        made = {name for node in self.nodes for name in (*node.inputs, *node.outputs)}
-        on_device = self.graph.device_values()
-        values: dict[str, MNValue] = {}
-        for name, value in self.graph.values.items():
-            if name not in on_device:
-                values[name] = value
-            elif name in made or name in self.kept:
-                values[name] = replace(value, location=Location.DRAM)
-        return replace(
-            self.graph,
-            values={**values, **{name: v for name, v in self.values.items() if name in made}},
-            nodes=tuple(self.nodes),
-            stage=Stage.SCHEDULED,
-        )
+        return self.work.done()
 
     def _check_banks(self) -> None:
-        there = {(value.copy_of, value.location) for value in self.values.values()}
+        there = {(value.copy_of, value.location) for value in self.work.copies.values()}
         for name, bank in self.banks.items():
             if (name, bank) not in there:
                 raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
@@ -123,7 +105,7 @@ class Walk:
         """
         moved = Counter(
             (node.op, node.inputs[0] if node.op == DOWNLOAD else node.outputs[0])
-            for node in self.nodes
+            for node in self.work.nodes
             if node.op in (DOWNLOAD, UPLOAD)
         )
         for name in (name for name, kept in self.keeping.items() if kept):
@@ -147,10 +129,10 @@ class Walk:
         results: dict[str, str] = {}
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             if name and bank in BANKS:
-                results[name] = self._new(name, bank, node)
+                results[name] = self.work.copy(name, bank, node)
         if taken is not None:
             self.where[taken].banks.pop(banks[taken], None)
-        self.nodes.append(
+        self.work.nodes.append(
             replace(
                 node,
                 inputs=tuple(local.get(name, name) for name in node.inputs),
@@ -220,12 +202,12 @@ class Walk:
             return name
         if bank in copies.banks:
             return copies.banks[bank]
-        made = self._new(name, bank, node)
+        made = self.work.copy(name, bank, node)
         other = copies.banks.get(_OTHER[bank])
         if other is not None:
-            self.nodes.append(self._move(COPY, other, made, node))
+            self.work.move(COPY, other, made, node)
         else:
-            self.nodes.append(self._move(DOWNLOAD, name, made, node))
+            self.work.move(DOWNLOAD, name, made, node)
         copies.banks[bank] = made
         self.live[name] = None
         return made
@@ -240,30 +222,16 @@ class Walk:
         soon = self._next_use(name, index) == following
         stays = soon or not self.consecutive or self.keeping.get(name, False)
         if stays and self._used(_OTHER[bank]) + words <= self.room[_OTHER[bank]]:
-            made = self._new(name, _OTHER[bank], node)
-            self.nodes.append(self._move(COPY, copies.banks[bank], made, node))
+            made = self.work.copy(name, _OTHER[bank], node)
+            self.work.move(COPY, copies.banks[bank], made, node)
             copies.banks[_OTHER[bank]] = made
         else:
             self._upload(name, node)
 
-    def _new(self, name: str, bank: Location, node: MNNode) -> str:
-        made = lm_copy(self.graph.values[name], bank.memory, bank, node, self.target)
-        made = replace(made, name=reserved(made.name, self.names))
-        self.values[made.name] = made
-        return made.name
-
-    def _value(self, name: str) -> MNValue:
-        """Return a value of the graph, or a copy of one."""
-        return self.values[name] if name in self.values else self.graph.values[name]
-
-    def _move(self, op: str, source: str, result: str, node: MNNode) -> MNNode:
-        made = move(op, self._value(source), self._value(result), node)
-        return replace(made, name=reserved(made.name, self.node_names))
-
     def _upload(self, name: str, node: MNNode) -> None:
         copies = self.where[name]
         if not copies.dram:
-            self.nodes.append(self._move(UPLOAD, next(iter(copies.banks.values())), name, node))
+            self.work.move(UPLOAD, next(iter(copies.banks.values())), name, node)
             copies.dram = True
 
     # -- room --------------------------------------------------------------------------------
@@ -340,8 +308,8 @@ class Walk:
             # Consecutive nodes keep nothing that a later node reads. What moved already, and was
             # not read since, would move to and fro.
             if fits and not self.consecutive and name not in self.parked:
-                made = self._new(name, other, node)
-                self.nodes.append(self._move(COPY, copies.banks[bank], made, node))
+                made = self.work.copy(name, other, node)
+                self.work.move(COPY, copies.banks[bank], made, node)
                 copies.banks[other] = made
                 self.parked.add(name)
             else:

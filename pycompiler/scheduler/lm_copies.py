@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import error
-from ..graph.graph import Location, MNNode, MNValue
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.forget import FORGET
 from ..layers.local_copy import COPY
 from ..machine import Target
+from ..pfvm.names import reserved
 
 _VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy", FORGET: "forget"}
 
@@ -23,7 +24,50 @@ class Copies:
     dram: bool = False
 
 
-def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:
+class InLm:
+    """A graph as it gets its moves: its nodes, and its values' copies in LM by their names."""
+
+    def __init__(self, graph: MNGraph, target: Target):
+        self.graph, self.target = graph, target
+        self.nodes: list[MNNode] = []
+        self.copies: dict[str, MNValue] = {}
+        self.called = {node.name for node in graph.nodes}
+        self._names = set(graph.values)
+
+    def copy(self, name: str, bank: Location, node: MNNode, suffix: str = "") -> str:
+        """Make a copy of a value in ``bank`` for ``node``, and return its name. P0301."""
+        value = self.graph.values[name]
+        made = _lm_copy(value, suffix or bank.memory, bank, node, self.target)
+        made = replace(made, name=reserved(made.name, self._names))
+        self.copies[made.name] = made
+        return made.name
+
+    def move(self, op: str, source: str, result: str | None, node: MNNode) -> None:
+        """Append a node that moves a value on behalf of ``node``; one may have no result."""
+        first = self._value(source)
+        made = _move(op, first, first if result is None else self._value(result), node)
+        outputs = () if result is None else made.outputs
+        self.nodes.append(replace(made, name=reserved(made.name, self.called), outputs=outputs))
+
+    def _value(self, name: str) -> MNValue:
+        return self.copies[name] if name in self.copies else self.graph.values[name]
+
+    def done(self) -> MNGraph:
+        """Return the graph with its moves, but for copies that nothing reads."""
+        nodes, graph = _without_unread(self.nodes), self.graph
+        made = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        kept = {*made, *graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+        on_device = graph.device_values()
+        values = {
+            name: replace(value, location=Location.DRAM) if name in on_device else value
+            for name, value in graph.values.items()
+            if name in kept or name not in on_device
+        }
+        values |= {name: value for name, value in self.copies.items() if name in made}
+        return replace(graph, values=values, nodes=tuple(nodes), stage=Stage.SCHEDULED)
+
+
+def _lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:
     """Return a copy of ``value`` in ``bank`` for ``node``; its name is the value's plus ``suffix``.
 
     P0301 if the bank is too small even when it is empty.
@@ -46,7 +90,7 @@ def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: T
     return replace(value, name=name, location=bank, origin=origin, copy_of=copy_of)
 
 
-def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
+def _move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
     """Return a node ``op`` that moves ``source`` to ``result`` on behalf of ``node``.
 
     Its name consists of the name of ``node``, a verb and the name of the value that is moved.
@@ -65,7 +109,7 @@ def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
     )
 
 
-def without_unread(nodes: Sequence[MNNode]) -> list[MNNode]:
+def _without_unread(nodes: Sequence[MNNode]) -> list[MNNode]:
     """Return the nodes without the copies between LM0 and LM1 that no later node reads.
 
     To forget a copy is not to read it.
