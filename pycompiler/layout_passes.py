@@ -14,7 +14,6 @@ from .graph.graph import MNGraph, Side
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
-from .layout_spec import OperandSpec
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
@@ -68,7 +67,7 @@ class LayoutPlans:
         rows for both; those of an earlier compile say `kept`. Warns
         (HostFallbackWarning) if nodes run on the host. Raises the diagnostics of the passes.
         """
-        given = _given(options, overrides)
+        given = given_of(options, overrides)
         on_host = sorted(n.name for n in imported.graph.nodes if n.side is Side.HOST)
         key = repr((given, on_host))
         report.expect(PASSES)
@@ -105,7 +104,8 @@ def _tell(step: _Step, report: Report) -> None:
 PASSES = 6
 
 
-def _given(options: Options, overrides: Overrides) -> Given:
+def given_of(options: Options, overrides: Overrides) -> Given:
+    """Return what these passes read of the options of a compile, which has ``overrides``."""
     read = {one.name for one in fields(Given)} - {"overrides"}
     return Given(overrides=overrides, **{name: getattr(options, name) for name in read})
 
@@ -121,17 +121,7 @@ def _steps(
         return plan_sides(graph, strict=given.strict)
 
     def dtypes(graph: MNGraph) -> MNGraph:
-        return plan_dtypes(
-            graph,
-            target=target,
-            float_dtype=given.float_dtype,
-            gemm_precision=given.gemm_precision,
-            overrides=overrides,
-            registered=imported.registered,
-            constants=imported.constants,
-            fused=given.fuse_elementwise,
-            apart={s.op_type for s in given.layout_specs if isinstance(s, OperandSpec)},
-        )
+        return plan_dtypes(graph, target, given, imported.registered, imported.constants)
 
     def locations(graph: MNGraph) -> MNGraph:
         return check_room(plan_locations(join_recuts(graph, overrides), overrides), target)

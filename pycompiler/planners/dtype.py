@@ -17,6 +17,7 @@ from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import DOUBLE, precision, roles_of, takes_halves
 from ..layers.tiling.axes import whole_words
 from ..layers.view import VIEWS
+from ..layout_spec import OperandSpec
 from ..machine import Target
 from ..pfvm.device_functions import TILES
 from ..pfvm.session import Array
@@ -24,6 +25,7 @@ from ..pfvm.windows import WEIGHT_GRADIENT
 from .early_variances import part_variances
 from .fused_elementwise import fuse_elementwise
 from .fused_functions import fuse_functions
+from .given import Given
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
@@ -50,24 +52,18 @@ def product_precisions(
 def plan_dtypes(
     graph: MNGraph,
     target: Target,
-    *,
-    float_dtype: str,
-    gemm_precision: str = "auto",
-    overrides: Overrides | None = None,
+    given: Given,
     registered: Collection[str] = (),
     constants: Mapping[str, Array] | None = None,
-    fused: bool = True,
-    apart: Collection[str] = (),
 ) -> MNGraph:
     """Set the dtype of every value.
 
-    ``float_dtype`` is ``float`` or ``mixed``. ``gemm_precision`` is the precision of products;
-    ``auto`` takes the one that belongs to ``float_dtype``. ``registered`` values are shared by
-    several functions on the device, so they keep all their bits. ``constants`` has the data of the
-    graph's constants. With ``fused``, chains of elementwise operators become one operator each,
-    but for operators of the types ``apart``.
+    ``registered`` values are shared by several functions on the device, so they keep all their
+    bits. ``constants`` has the data of the graph's constants. Operators of which the layouts of
+    single operands are given stay apart.
     """
-    graph = fuse_functions(graph, {*(overrides or {}), *registered}, constants or {})
+    exact, data = {*given.overrides, *registered}, constants or {}
+    graph = fuse_functions(graph, exact, data)
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
@@ -76,17 +72,17 @@ def plan_dtypes(
     def chosen(node: MNNode) -> str:
         if values[node.outputs[0]].dtype is MNDtype.DOUBLE:
             return DOUBLE
-        decided = (overrides or {}).get(node.outputs[0], {})
+        decided = given.overrides.get(node.outputs[0], {})
         if "precision" in decided:
             return decided["precision"]
         if "dtype" in decided:
             return PRECISION_OF[MNDtype(decided["dtype"])]
-        if gemm_precision != "auto":
-            return gemm_precision
+        if given.gemm_precision != "auto":
+            return given.gemm_precision
         # A sum of few terms gains nothing from halves, and its rounding errors do not average out.
         roles = roles_of(node, graph)
         short = roles.k * roles.taps < precision("half", target).block
-        return "half" if float_dtype == "mixed" and not short else "single"
+        return "half" if given.float_dtype == "mixed" and not short else "single"
 
     nodes = tuple(
         replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
@@ -95,17 +91,17 @@ def plan_dtypes(
         for node in graph.nodes
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
-    found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
+    found = _rounded_by_host(graph, target, exact)
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
-    exact = {*(overrides or {}), *registered}
-    graph = part_variances(graph, target, exact, constants or {})
-    graph = store_halves(graph, target, exact, constants or {})
+    graph = part_variances(graph, target, exact, data)
+    graph = store_halves(graph, target, exact, data)
     rounded = round_results(round_factors(graph, target, exact), target, exact)
-    rounded = signs_of_halves(rounded, target, constants or {})
+    rounded = signs_of_halves(rounded, target, data)
     rounded = keep_factors_as_halves(rounded, target, exact)
-    if not fused:
+    if not given.fuse_elementwise:
         return rounded
-    joined = fuse_elementwise(rounded, target, exact, constants or {}, apart)
+    apart = {spec.op_type for spec in given.layout_specs if isinstance(spec, OperandSpec)}
+    joined = fuse_elementwise(rounded, target, exact, data, apart)
     return sum_products(joined, exact, apart)
 
 

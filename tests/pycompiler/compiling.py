@@ -15,10 +15,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from pycompiler.layout_passes import LayoutPlans
+from pycompiler.layout_passes import LayoutPlans, given_of
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
+from pycompiler.planners.given import Given
 from pycompiler.report.report import Report
 from pycompiler.request import Request
 from pycompiler.runtime.device import Board
@@ -82,6 +83,12 @@ def compiled(
     target, checked = load_target(machine), parse_options(options)
     result = compile_onnx(Request(model, target, checked, report, plans=plans or LayoutPlans()))
     return result, report.data
+
+
+def planning(**options: Any) -> Given:
+    """Return what the passes up to time slices read of some options."""
+    checked = parse_options(options)
+    return given_of(checked, checked.overrides)
 
 
 def run(

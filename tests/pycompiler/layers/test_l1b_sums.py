@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compiling import Shape
+from compiling import Shape, planning
 from nest_counts import totals
 from one_node import one_node
 
@@ -53,7 +53,7 @@ def _product(
     fixed = {"b": (terms, columns), "c": (columns,)} if op == "Gemm" else {}
     model = one_node(op, shapes, {n: np.zeros(shape, np.float32) for n, shape in fixed.items()})
     graph = import_onnx(model, target).graph
-    graph = plan_dtypes(graph, target, float_dtype="float", gemm_precision=precision)
+    graph = plan_dtypes(graph, target, planning(float_dtype="float", gemm_precision=precision))
     node = next(node for node in graph.nodes if node.op == op)
     kind, way = precision_of(node, target), SpreadRule(contracted=True)
     spread = spread_units(roles_of(node, graph), kind, target, None, way)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import Shape, compiled, run, sampled, tried
+from compiling import Shape, compiled, planning, run, sampled, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_node import one_node, values
@@ -245,7 +245,7 @@ def test_large_shares_split_the_contracted_axis(
     target = load_target(machine)
     options = {"float_dtype": "float", **MODES[mode]}
     graph = plan_dtypes(
-        plan_sides(import_onnx(model, target).graph, strict=True), target, **options
+        plan_sides(import_onnx(model, target).graph, strict=True), target, planning(**options)
     )
     (node,) = graph.nodes
     found = [one["a"].axes[1] for one in candidate_layouts(node, graph, target, {})]
@@ -273,7 +273,7 @@ def test_long_rows_and_a_large_matrix_have_a_spread(rows: Shape, matrix: Shape, 
     """No axis of these products can be cut into time slices."""
     target = load_target("mncore2")
     graph = import_onnx(one_node("MatMul", {"a": rows, "b": matrix}, {}), target).graph
-    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype=mode)
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, planning(float_dtype=mode))
     (node,) = (one for one in graph.nodes if one.op == "MatMul")
     assert list(candidate_layouts(node, graph, target, {}))
 
@@ -300,7 +300,7 @@ def test_terms_that_do_not_fill_all_l1bs(mode: str) -> None:
     """A last slice has the layouts of longer ones; L1Bs with padding alone added what lay there."""
     shapes, target = {"a": (8, 56), "b": (56, 12)}, load_target("mini")
     graph = import_onnx(one_node("MatMul", {"a": (8, 64), "b": (64, 12)}, {}), target).graph
-    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype=mode)
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, planning(float_dtype=mode))
     (node,) = (one for one in graph.nodes if one.op == "MatMul")
     way = SpreadRule(contracted=True)
     spread = spread_units(roles_of(node, graph), precision_of(node, target), target, None, way)

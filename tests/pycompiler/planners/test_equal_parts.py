@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from compiling import Shape, compiled, model_of, random_inputs, run, tried
+from compiling import Shape, compiled, model_of, planning, random_inputs, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
@@ -105,7 +105,7 @@ def also_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def graph_of(model: onnx.ModelProto) -> MNGraph:
     target = load_target("mini")
     graph = plan_sides(import_onnx(model, target).graph, strict=True)
-    return plan_locations(plan_dtypes(graph, target, float_dtype="float"))
+    return plan_locations(plan_dtypes(graph, target, planning(float_dtype="float")))
 
 
 def test_layers_are_found() -> None:

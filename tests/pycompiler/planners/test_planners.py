@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import onnx
 import pytest
-from compiling import Node, Shape, compiled, model_of, random_inputs, run, tried
+from compiling import Node, Shape, compiled, model_of, planning, random_inputs, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -36,7 +36,7 @@ def laid_out(
 ) -> MNGraph:
     outputs = [name for _, _, name in nodes]
     graph = import_onnx(model_of(nodes, inputs, outputs), target).graph
-    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype="float")
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, planning(float_dtype="float"))
     return plan_layouts(plan_locations(graph), target, planner=planner).resolved(target)
 
 

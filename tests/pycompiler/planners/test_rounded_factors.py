@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import compiled, run, sampled, tried
+from compiling import compiled, planning, run, sampled, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from net import Net
@@ -295,7 +295,8 @@ def planned(net: Net, outputs: Sequence[str], **options: Any) -> MNGraph:
     """Return the graph with the dtypes of all values."""
     target = load_target(MACHINE)
     graph = plan_sides(import_onnx(net.model(outputs), target).graph, strict=False)
-    return plan_dtypes(graph, target, **{"float_dtype": "mixed", **options})
+    registered = options.pop("registered", ())
+    return plan_dtypes(graph, target, planning(**{"float_dtype": "mixed", **options}), registered)
 
 
 def narrows(graph: MNGraph) -> list[tuple[str, int]]:
