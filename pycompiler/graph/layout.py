@@ -221,6 +221,10 @@ class Layout:
         return None
 
 
+#: The layouts of values, by their names.
+Layouts = Mapping[str, Layout]
+
+
 def _cells(axis: tuple[SubAxis, ...], levels: list[Level]) -> list[str]:
     """Return the digits ``size:stride`` of an axis on each level."""
     return [

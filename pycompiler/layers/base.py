@@ -17,7 +17,7 @@ from ..cost.sequence import Stage, steps_of, waiting_steps
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..graph.layout import Layout, Level, SubAxis
+from ..graph.layout import Layout, Layouts, Level, SubAxis
 from ..graph.plan import Plan
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
@@ -122,9 +122,7 @@ class Layer(ABC):
                 return f"{self.op} computes in {known} on the device, not in {dtype.value}"
         return None
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Return the layouts of the operands of an anchored node.
 
         ``hints`` are the layouts that inputs have. An operand that may have any layout is left
@@ -133,8 +131,8 @@ class Layer(ABC):
         return {}
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts of all operands of an anchored node, close to ``hints``.
 
         Hints are layouts of inputs and outputs that the neighbours could produce or would accept.
@@ -142,8 +140,8 @@ class Layer(ABC):
         yield self.layouts(node, graph, target, hints)
 
     def late_candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield more layouts of all operands, close to ``hints``.
 
         They are tried at the end, when the neighbours have the layouts that are chosen.
@@ -151,8 +149,8 @@ class Layer(ABC):
         return iter(())
 
     def variants(
-        self, node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts
+    ) -> Iterator[Layouts]:
         """Yield other layouts of the results of an anchored node, beside those of its operands.
 
         They are tried at the end, when operands have the layouts that are chosen.
@@ -282,7 +280,7 @@ def outside_lm(names: Iterable[str], graph: MNGraph) -> Iterator[str]:
         yield "an operand that is not in LM"
 
 
-def other_layouts(wanted: Mapping[str, Layout], graph: MNGraph, target: Target) -> Iterator[str]:
+def other_layouts(wanted: Layouts, graph: MNGraph, target: Target) -> Iterator[str]:
     """Yield a refusal for each value whose elements do not lie as in its wanted layout."""
     for value, layout in ((graph.values[name], layout) for name, layout in wanted.items()):
         own = layout_of(value)

@@ -17,7 +17,7 @@ from ..code.nest import Nest, Repeat
 from ..graph.digits import Part, parts
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..graph.layout import Layout, Level
+from ..graph.layout import Layout, Layouts, Level
 from ..machine import WORDS_PER_LONG, IntArray, Target
 from .base import Cut, Layer, Placement, layout_of, outside_lm
 from .copied_digits import below, filled, levels, on_units, shared_out
@@ -48,9 +48,7 @@ class Copy(Moving):
             return f"Pad in mode {facts['mode']}"
         return super().unsupported(node, graph, dtypes)
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the digits of unchanged axes, and the digits inside blocks of changed axes."""
         ends = list(dict.fromkeys((*node.inputs, *node.outputs)))
         known = [name for name in ends if name in hints]
@@ -82,7 +80,7 @@ class Copy(Moving):
 
     def _near(
         self, node: MNNode, graph: MNGraph, target: Target, main: str, hint: Layout
-    ) -> dict[str, Layout]:
+    ) -> Layouts:
         """Return layouts with the digits that ``hint`` has for the value ``main``, if possible."""
         value, along = graph.values[main], self._along(node, graph, main)
         dtype, blocks = value.dtype, self.blocks(node, graph)
@@ -101,7 +99,7 @@ class Copy(Moving):
                 for axis, found in kept.items()
             }
 
-        def laid_out(kept: Mapping[int, list[Part]]) -> dict[str, Layout]:
+        def laid_out(kept: Mapping[int, list[Part]]) -> Layouts:
             found: dict[str, Layout] = {}
 
             def lay_out(name: str, whither: Sequence[int | None]) -> None:

@@ -6,13 +6,13 @@ layout. So the axis may be on any level, while a Slice needs it in Addr.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
 from ..errors import GraphError
 from ..graph.digits import Part, agrees, parts
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layout, Level
+from ..graph.layout import Layout, Layouts, Level
 from ..graph.verify import layout_ranges
 from ..machine import Target
 from .base import Cut, layout_of
@@ -28,9 +28,7 @@ class Crop(View):
     def __init__(self) -> None:
         super().__init__(CROP)
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the layout of the input, or else one that is close to that of the result."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         tries = [hints[source.name]] if source.name in hints else []
@@ -50,8 +48,8 @@ class Crop(View):
         return {source.name: flat, result.name: flat}
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield the layouts of :meth:`layouts`."""
         yield self.layouts(node, graph, target, hints)
 

@@ -8,7 +8,7 @@ They go to a register file first, because the results use the port of their LM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Broadcast, Layout, Level, SubAxis
+from ..graph.layout import Broadcast, Layout, Layouts, Level, SubAxis
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, DEPTHWISE
 from ..tolerance import SUM
@@ -35,16 +35,14 @@ class Depthwise(SpreadCopy):
     def __init__(self) -> None:
         super().__init__(DEPTHWISE, _first_taps, CONVOLUTION)
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the digits of axes without taps, or spread these axes over the units."""
         found = super().layouts(_pixels(node), graph, target, hints)
         return {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts close to the hints, and those that use the most units."""
         for found in super().candidates(_pixels(node), graph, target, hints):
             yield {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
@@ -94,7 +92,7 @@ def _first_taps(node: MNNode, graph: MNGraph, number: int) -> Picked:
     return (tuple(range(rank)),), picked
 
 
-def _weights_beside(node: MNNode, graph: MNGraph, result: Layout) -> dict[str, Layout]:
+def _weights_beside(node: MNNode, graph: MNGraph, result: Layout) -> Layouts:
     """Return the layouts of weights and bias: channels as in the result, copies elsewhere."""
     others = (sub for axis, subs in enumerate(result.axes) if axis != CHANNELS for sub in subs)
     copies = (

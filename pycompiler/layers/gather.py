@@ -15,7 +15,7 @@ from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Spec
 from ..code.nest import Nest
 from ..graph.digits import Part, parts
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Cut, Layer, Picks, Placement, layout_of, misfits, operand_addresses
@@ -43,9 +43,7 @@ class Gather(Picks):
     apart = True
     rigid = True
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Spread the result over the units, the table's axes first; the operands follow."""
         result = node.outputs[0]
         if result in hints:
@@ -84,7 +82,7 @@ class Gather(Picks):
 
     def _around(
         self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout
-    ) -> dict[str, Layout] | None:
+    ) -> Layouts | None:
         """Return the layouts for layout ``wanted`` of the result; index axes get no W digits."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         table_axes, spread = _axes(node, graph)

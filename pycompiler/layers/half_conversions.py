@@ -6,7 +6,7 @@ long words, at twice the address. No element changes its unit, so this costs one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..code.lines import PeOperand, single_step
@@ -14,7 +14,7 @@ from ..code.nest import Nest, Repeat
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout, Level, SubAxis
+from ..graph.layout import Layout, Layouts, Level, SubAxis
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, OtherLm, UntiedAxes, layout_of
@@ -42,9 +42,7 @@ class Conversion(UntiedAxes, OtherLm):
         source, result = node.inputs[0], node.outputs[0]
         return (source, result) if self.op == WIDEN else (result, source)
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the layout of the input, or of the result; else spread long words over all units.
 
         A layout whose singles exceed LM is not kept: its halves may fit, and a switch brings them.
@@ -54,7 +52,7 @@ class Conversion(UntiedAxes, OtherLm):
                 return found
         return self._fresh(node, graph, target)
 
-    def _near(self, node: MNNode, hints: Mapping[str, Layout]) -> Iterator[dict[str, Layout]]:
+    def _near(self, node: MNNode, hints: Layouts) -> Iterator[Layouts]:
         """Yield the layouts of both operands for each hint from which they follow."""
         halves, singles = self._pair(node)
         for name in (*node.inputs, *node.outputs):
@@ -64,7 +62,7 @@ class Conversion(UntiedAxes, OtherLm):
                 if other is not None:
                     yield {halves: other, singles: other, name: hints[name]}
 
-    def _fresh(self, node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
+    def _fresh(self, node: MNNode, graph: MNGraph, target: Target) -> Layouts:
         halves, singles = self._pair(node)
         fresh = packed_layout(graph.values[halves].shape, _axis(node), target)
         wide = widened(fresh, _axis(node))
@@ -72,8 +70,8 @@ class Conversion(UntiedAxes, OtherLm):
         return {halves: fresh, singles: wide}
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield the layouts for each hint, also with its addresses in the order that fits."""
         halves, singles = self._pair(node)
         for name in [n for n in (*node.inputs, *node.outputs) if n in hints] or [""]:
@@ -86,8 +84,8 @@ class Conversion(UntiedAxes, OtherLm):
                     yield {halves: packed, singles: ordered}
 
     def late_candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts near those of the singles whose long words lie along the axis of halves.
 
         Then singles need not cross L1Bs or L2Bs before they are rounded.

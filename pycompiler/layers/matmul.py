@@ -22,7 +22,7 @@ come through L1BM (:mod:`.products.streamed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -30,7 +30,7 @@ from ..code.lines import Fragment
 from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout
+from ..graph.layout import Layouts
 from ..graph.plan import Resident, Streamed
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
@@ -105,15 +105,13 @@ class Product(UntiedAxes):
             if size > 1:
                 yield Cut(tuple((n, axis) for n, axis in places if axis is not None), joins)
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Spread batch, n and m over the units; digits that hints have on units may stay."""
         return choose_layouts(node, graph, target, hints)
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield the layouts of :meth:`layouts`, and other spreads of both schedules."""
         yield self.layouts(node, graph, target, hints)
         yield from candidate_layouts(node, graph, target, hints)

@@ -6,11 +6,11 @@ device. :mod:`.gather` picks by indices that are data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layout
+from ..graph.layout import Layouts
 from ..machine import Target
 from .copied_elements import Picked, Selection
 from .copy_operators import Copy
@@ -22,9 +22,7 @@ PICK = "MNCorePick"
 class SpreadCopy(Copy):
     """A copy that also proposes layouts with the unchanged axes on as many units as possible."""
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the digits of the other axes; if that is too much for a PE, spread these axes."""
         near = super().layouts(node, graph, target, hints)
         if small(near.values(), target):
@@ -33,13 +31,13 @@ class SpreadCopy(Copy):
         return min((near, wide), key=lambda one: most_words(one.values(), target))
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts close to the hints, and those that use the most units."""
         yield self.layouts(node, graph, target, hints)
         yield self._spread(node, graph, target)
 
-    def _spread(self, node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
+    def _spread(self, node: MNNode, graph: MNGraph, target: Target) -> Layouts:
         """Return layouts that spread the axes that stay over as many units as possible."""
         blocks, value = self.blocks(node, graph), graph.values[node.inputs[0]]
         rest = tuple(blocks.get(axis, size) for axis, size in enumerate(value.shape))

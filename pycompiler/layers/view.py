@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
 from ..graph.digits import agrees
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout, Level
+from ..graph.layout import Layout, Layouts, Level
 from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
@@ -21,14 +21,12 @@ class View(Moving):
     def __init__(self, op: str, attributes: frozenset[str] = frozenset()):
         self.op, self.attributes = op, attributes
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the layout of the input as far as the result's shape can be read out of it.
 
         Layouts that fit LM come first: the layout of the input may force whole axes into Addr.
         """
-        first: dict[str, Layout] | None = None
+        first: Layouts | None = None
         for found in self._pairs(node, graph, target, hints):
             if most_words(found.values(), target) <= target.words("lm0"):
                 return found
@@ -37,8 +35,8 @@ class View(Moving):
         return first
 
     def _pairs(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts of input and result over the same long words, those to prefer first."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
@@ -76,8 +74,8 @@ class View(Moving):
         yield {source.name: layouts[0], result.name: layouts[1]}
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield the layouts of :meth:`layouts`, and layouts that give the wanted result."""
         yield self.layouts(node, graph, target, hints)
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]

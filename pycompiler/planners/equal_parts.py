@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..graph.graph import MNGraph
-from ..graph.layout import Layout
+from ..graph.layout import Layouts
 
 #: The layers that stay: one that stands for those behind it, and the last.
 KEPT = 2
@@ -66,9 +66,7 @@ class _Chain:
 _Link = tuple[_Chain, int, int]
 
 
-def shortened(
-    graph: MNGraph, wanted: Mapping[str, Layout]
-) -> tuple[MNGraph, Mapping[str, str]] | None:
+def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, str]] | None:
     """Return the graph without the nodes that others stand for; None if they are few.
 
     And a map from each value that is absent to the one that stands for it. Parts differ if layouts
@@ -138,7 +136,7 @@ def _in_its_place(made: int, reader: int, owners: Mapping[int, _Chain]) -> int |
     return None
 
 
-def _owners(graph: MNGraph, wanted: Mapping[str, Layout], makers: _Makers) -> dict[int, _Chain]:
+def _owners(graph: MNGraph, wanted: Layouts, makers: _Makers) -> dict[int, _Chain]:
     """Return the chain of each node that is in one; large chains come first."""
     owners: dict[int, _Chain] = {}
     found = sorted(_chains(graph, wanted, makers), key=lambda one: KEPT * one.size - len(one.nodes))
@@ -192,7 +190,7 @@ def _links(
             yield number, (source, step, layer)
 
 
-def _chains(graph: MNGraph, wanted: Mapping[str, Layout], makers: _Makers) -> Iterator[_Chain]:
+def _chains(graph: MNGraph, wanted: Layouts, makers: _Makers) -> Iterator[_Chain]:
     kinds = _kinds(graph, wanted)
     latest: dict[int, int] = {}
     distances = Counter[int]()
@@ -227,7 +225,7 @@ def _follows(name: str, other: str, makers: _Makers, size: int, number: int, beg
     return its - at == size or (at < begin and (its < begin or number < begin + size))
 
 
-def _kinds(graph: MNGraph, wanted: Mapping[str, Layout]) -> list[int]:
+def _kinds(graph: MNGraph, wanted: Layouts) -> list[int]:
     """Return for each node the number of its kind."""
     given, results = {*graph.inputs, *graph.constants}, {name for _, name in graph.outputs}
     facts = {

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..errors import error
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layout
+from ..graph.layout import Layout, Layouts
 from ..graph.plan import Laid, follows, plans_of
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
@@ -23,7 +21,7 @@ class FirstArrival:
     must agree. A region takes over the layout of the first value that reaches it, if it can.
     """
 
-    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
+    def __init__(self, graph: MNGraph, target: Target, wanted: Layouts):
         self.graph, self.target = graph, target
         self.plan = Classes(graph, target)
         self.wanted = wanted
@@ -87,7 +85,7 @@ class FirstArrival:
             # If the value in front of the switch has no layout yet, it gets the wanted one.
             self.layouts.setdefault(sources.get(name, name), layout)
 
-    def _named(self, node: MNNode, hints: Mapping[str, Layout]) -> Mapping[str, Layout]:
+    def _named(self, node: MNNode, hints: Layouts) -> Layouts:
         """Return the layouts that a layer names, for the plan that the node must have.
 
         P0306 if there are none.

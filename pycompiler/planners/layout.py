@@ -8,7 +8,7 @@ from functools import partial
 
 from ..errors import error
 from ..graph.graph import MNGraph, Stage
-from ..graph.layout import Layout
+from ..graph.layout import Layout, Layouts
 from ..graph.plan import Laid, Plans
 from ..layers.base import layout_of
 from ..layout_spec import LayoutSpec
@@ -68,13 +68,13 @@ class WithSwitches:
         return graph.with_values(told, stage=Stage.LAYOUT)
 
 
-_Planner = Callable[[MNGraph, Target, Mapping[str, Layout], LayoutFacts, Known], Laid]
+_Planner = Callable[[MNGraph, Target, Layouts, LayoutFacts, Known], Laid]
 
 
 def _lpz(
     graph: MNGraph,
     target: Target,
-    wanted: Mapping[str, Layout],
+    wanted: Layouts,
     facts: LayoutFacts,
     known: Known,
     family: str | None = None,
@@ -93,12 +93,12 @@ def _lpz(
 
 
 def _first_arrival(
-    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts, known: Known
+    graph: MNGraph, target: Target, wanted: Layouts, facts: LayoutFacts, known: Known
 ) -> Laid:
     return FirstArrival(graph, target, wanted).run()
 
 
-def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping[str, Layout]:
+def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Layouts:
     """Return, for each value in ``given``, the layout of the operand that ``given`` names.
 
     P0306 if the dtypes differ.
@@ -150,7 +150,7 @@ def plan_layouts(
         # The layouts of the operands come from a first plan without the genes.
         others = without_genes(overrides or {})
         first = plan_layouts(graph, target, others, planner, specs, known=known)
-        wanted |= _operands(first.resolved(target), given)
+        wanted = {**wanted, **_operands(first.resolved(target), given)}
     graph = _with_plans(graph, wanted_plans(graph, overrides or {}))
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}

@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping
 from ..errors import error
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout, Level
+from ..graph.layout import Layout, Layouts, Level
 from ..graph.layout_text import parse_layout
 from ..graph.plan import Plan, parse_plan
 from ..layers.matmul import PRODUCTS
@@ -156,7 +156,7 @@ def untimed(overrides: Overrides) -> Overrides:
     }
 
 
-def wanted_layouts(overrides: Overrides) -> dict[str, Layout]:
+def wanted_layouts(overrides: Overrides) -> Layouts:
     """Return the layouts that overrides give, by value."""
     return {n: parse_layout(facts["layout"]) for n, facts in overrides.items() if "layout" in facts}
 

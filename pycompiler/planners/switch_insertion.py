@@ -9,14 +9,16 @@ replaced by its passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..errors import GraphError, NoSwitchError, error
 from ..graph.disjoint_sets import DisjointSets
-from ..graph.graph import MNGraph, MNNode, MNValue, Side
-from ..graph.layout import Layout
+from ..graph.edit import Edit
+from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.layout import Layout, Layouts
 from ..graph.plan import OnePass
 from ..graph.verify import layout_ranges
 from ..layers.base import Frame, layout_of
@@ -37,13 +39,12 @@ def is_anchored(node: MNNode) -> bool:
     return node.side is Side.DEVICE and LAYERS[node.op].anchored
 
 
-@dataclass
-class _Inserting:
-    graph: MNGraph
-    names: set[str]
-    uses: dict[str, int]
-    values: dict[str, MNValue] = field(default_factory=dict)
-    nodes: list[MNNode] = field(default_factory=list)
+@dataclass(eq=False)
+class _Inserting(Edit):
+    names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.names |= self.graph.values.keys()
 
     def private(self, name: str) -> str:
         """Make a value like ``name``, and return its name."""
@@ -52,8 +53,8 @@ class _Inserting:
         return found
 
     def switch(self, source: str, result: str, node: MNNode) -> MNNode:
-        name = fresh(f"{node.name}.switch.{result}", {n.name for n in self.nodes})
-        return MNNode(name, SWITCH, (source,), (result,), source=node.source, segment=node.segment)
+        name = reserved(f"{node.name}.switch.{result}", self.names)
+        return MNNode(name, SWITCH, (source,), (result,)).near(node)
 
 
 def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
@@ -62,15 +63,11 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
     There is one before every input and one after every output. A constant that only one node reads
     needs no switch, because the host stores it in the layout of its reader.
     """
-    uses: dict[str, int] = {}
-    for node in graph.nodes:
-        for name in set(node.inputs):
-            uses[name] = uses.get(name, 0) + 1
+    uses = Counter(name for node in graph.nodes for name in set(node.inputs))
     given = {name for _, name in graph.outputs}
-    work = _Inserting(graph, set(graph.values), uses)
+    work = _Inserting(graph)
     for node in graph.nodes:
         if not is_anchored(node) and node.name not in alone:
-            work.nodes.append(node)
             continue
         inputs: list[str] = []
         apart = LAYERS[node.op].apart
@@ -83,18 +80,12 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
             single = name in graph.constants and once and name not in given
             inputs.append(name if single else work.private(name))
             if not single:
-                work.nodes.append(work.switch(name, inputs[position], node))
+                work.before[node.name].append(work.switch(name, inputs[position], node))
         outputs = {name: work.private(name) for name in node.outputs if name}
-        work.nodes.append(
-            replace(
-                node,
-                inputs=tuple(inputs),
-                outputs=tuple(outputs.get(name, name) for name in node.outputs),
-            )
-        )
-        for name, own in outputs.items():
-            work.nodes.append(work.switch(own, name, node))
-    return graph.with_values(work.values, nodes=tuple(work.nodes))
+        made = tuple(outputs.get(name, name) for name in node.outputs)
+        work.instead[node.name] = replace(node, inputs=tuple(inputs), outputs=made)
+        work.behind[node.name] += [work.switch(own, name, node) for name, own in outputs.items()]
+    return work.done()
 
 
 def keep_apart(graph: MNGraph) -> MNGraph:
@@ -103,11 +94,9 @@ def keep_apart(graph: MNGraph) -> MNGraph:
     In ``x + x.amax(1)`` the maxima have the digits of the rows of ``x``, but the addition needs
     those of the columns.
     """
-    work = _Inserting(graph, set(graph.values), {})
-    classes = _Meeting()
+    work, classes = _Inserting(graph), _Meeting()
     for node in graph.nodes:
         if node.side is Side.HOST or node.op == SWITCH or is_anchored(node):
-            work.nodes.append(node)
             continue
         frame = LAYERS[node.op].frame(node, graph)
         inputs = dict.fromkeys(n for n in node.inputs if n)
@@ -118,10 +107,10 @@ def keep_apart(graph: MNGraph) -> MNGraph:
             if classes.fits(frame, free):
                 break
         own = {name: work.private(name) for name in moved}
-        work.nodes += [work.switch(name, own[name], node) for name in moved]
-        work.nodes.append(replace(node, inputs=tuple(own.get(n, n) for n in node.inputs)))
+        work.before[node.name] += [work.switch(name, own[name], node) for name in moved]
+        work.inputs |= {(node.name, name): own[name] for name in moved}
         classes.join(frame, own)
-    return graph.with_values(work.values, nodes=tuple(work.nodes)) if work.values else graph
+    return work.done()
 
 
 class _Meeting:
@@ -169,7 +158,7 @@ class _Meeting:
                 ]
 
 
-def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:
+def cut_out(graph: MNGraph, wanted: Layouts, target: Target) -> MNGraph:
     """Put switches around the values with given layouts, so that all other values stay free.
 
     P0306 for a layout that is not legal for its value, or for a value that is not on the device.
@@ -189,28 +178,23 @@ def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNG
 
 
 def _around(graph: MNGraph, name: str) -> MNGraph:
-    work = _Inserting(graph, set(graph.values), {})
+    work = _Inserting(graph)
     inner, outer = work.private(name), work.private(name)
     made = graph.producers().get(name)
-    users = [
-        n for n in graph.nodes if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
-    ]
-    if made is not None and (made.side is Side.HOST or made.op == SWITCH):
-        made = None  # a value from the host or from a switch may have any layout
-    for node in graph.nodes:
-        changed = node
-        if node.side is Side.DEVICE and node.op != SWITCH and name in node.inputs:
-            if node is users[0]:
-                work.nodes.append(work.switch(name, outer, node))
-            changed = replace(changed, inputs=tuple(outer if n == name else n for n in node.inputs))
-        if node is made:
-            outputs = tuple(inner if n == name else n for n in node.outputs)
-            work.nodes += [replace(changed, outputs=outputs), work.switch(inner, name, node)]
-        else:
-            work.nodes.append(changed)
-    used = {n for node in work.nodes for n in (*node.inputs, *node.outputs)}
-    values = {n: v for n, v in work.values.items() if n in used}
-    return graph.with_values(values, nodes=tuple(work.nodes))
+    users = [n for n in graph.readers().get(name, ()) if n.side is Side.DEVICE and n.op != SWITCH]
+    if users:
+        work.before[users[0].name].append(work.switch(name, outer, users[0]))
+        work.inputs |= {(node.name, name): outer for node in users}
+    else:
+        del work.values[outer]
+    # A value from the host or from a switch may have any layout.
+    if made is not None and made.side is Side.DEVICE and made.op != SWITCH:
+        outputs = tuple(inner if n == name else n for n in made.outputs)
+        work.instead[made.name] = replace(made, outputs=outputs)
+        work.behind[made.name].append(work.switch(inner, name, made))
+    else:
+        del work.values[inner]
+    return work.done()
 
 
 def rigid_values(graph: MNGraph) -> set[str]:

@@ -6,12 +6,12 @@ from the next entry. Only the selected rows are loaded to LM, never the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ...code.nest import Nest
 from ...graph.digits import agrees
 from ...graph.graph import Location, MNGraph, MNNode
-from ...graph.layout import Layout
+from ...graph.layout import Layout, Layouts
 from ...machine import Target
 from ...pfvm.device_functions import LOOKUP
 from ...tolerance import MOVE
@@ -32,9 +32,7 @@ class Lookup(Picks):
     apart = True
     in_dram = frozenset({0})
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Spread the rows over L2Bs and L1Bs, as in the result's hint if there is one."""
         for hint in (hints.get(node.outputs[0]), None):
             found = self._around(node, graph, target, hint)
@@ -44,7 +42,7 @@ class Lookup(Picks):
 
     def _around(
         self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout | None
-    ) -> dict[str, Layout] | None:
+    ) -> Layouts | None:
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         made = result_layout(wanted, out.shape, out.dtype, target)
         if made is None:

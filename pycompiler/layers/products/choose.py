@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -13,7 +13,7 @@ from ...cost.sequence import slots_of, steps_of
 from ...graph.digits import agrees, machine_digits, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layout, Level
+from ...graph.layout import Layouts, Level
 from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
 from ..dram_transfer import download
@@ -28,9 +28,7 @@ from .spreads import Spread, SpreadRule, kept_units, kept_units_of_few_rows, spr
 _LARGE, _PART = 4, 0.75
 
 
-def choose_layouts(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Laid:
+def choose_layouts(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Laid:
     """Return the layouts of the operands that fit LM and take the fewest cycles.
 
     ``hints`` are the layouts that inputs have. An input whose layout agrees with its hint need not
@@ -49,7 +47,7 @@ def choose_layouts(
 
 
 def candidates(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    node: MNNode, graph: MNGraph, target: Target, hints: Layouts
 ) -> Iterator[tuple[int, Laid]]:
     """Yield cycles and layouts of each way to compute the product with operands that fit LM."""
 
@@ -74,7 +72,7 @@ def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:
                 yield Laid(layouts, {node.name: plan})
 
 
-def _held(node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]) -> Laid:
+def _held(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Laid:
     """Return layouts in which every MAB holds the elements it multiplies; keep units of hints."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     kept = next(kept_units(roles, node, hints, graph))
@@ -83,16 +81,14 @@ def _held(node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layo
 
 
 def candidate_layouts(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    node: MNNode, graph: MNGraph, target: Target, hints: Layouts
 ) -> Iterator[Laid]:
     """Yield layouts of all operands that fit LM, each with its plan."""
     yield from _spreads(node, graph, target, hints)
     yield from _streamed(node, graph, target)
 
 
-def _spreads(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[Laid]:
+def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Iterator[Laid]:
     """Yield layouts that fit LM and in which every MAB holds the elements that it multiplies.
 
     A spread keeps the units of the first operand, or the units wanted for the result, or neither.
@@ -269,7 +265,7 @@ def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[St
             yield Streamed(along, (*mabs, *low, *columns), (*high, *rows))
 
 
-def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
+def _room(node: MNNode, layouts: Layouts, target: Target) -> bool:
     """Whether the matrix fits LM1 and all other operands fit LM0."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
     matrix = words.pop(node.inputs[1])
@@ -279,8 +275,8 @@ def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
 def _bring(
     node: MNNode,
     graph: MNGraph,
-    layouts: Mapping[str, Layout],
-    hints: Mapping[str, Layout],
+    layouts: Layouts,
+    hints: Layouts,
     target: Target,
 ) -> int:
     """Estimate the cycles that bring the operands into their layouts.

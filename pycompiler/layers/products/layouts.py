@@ -10,7 +10,7 @@ from math import prod
 from ...graph.digits import PrimeDigit, agrees, all_ranges, merged, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
-from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level, SubAxis
 from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
@@ -18,7 +18,7 @@ from .roles import Precision, Roles, bias_of, precision_of, roles_of, whole_unit
 from .spreads import Spread, placed
 
 
-def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
+def fits(node: MNNode, layouts: Layouts, target: Target) -> bool:
     """Whether the vectors fit LM0 and the other operands fit LM1."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
     others = sum(size for name, size in words.items() if name != node.inputs[0])
@@ -42,7 +42,7 @@ def result_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAx
 
 def operand_layouts(
     node: MNNode, graph: MNGraph, spread: Spread, target: Target, roles: Roles | None = None
-) -> dict[str, Layout]:
+) -> Layouts:
     """Return the layouts of the operands for a spread.
 
     ``roles`` may have larger sizes than the operands, as they are in a longer slice.
@@ -170,7 +170,7 @@ def _laid_out(
     return Layout(tuple(axes), tuple(copies))
 
 
-def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout] | None:
+def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> Layouts | None:
     """Return the layouts of all operands that match the result's layout; None if there are none.
 
     The actual layouts of the operands may differ in digits that no index reaches. A last slice that

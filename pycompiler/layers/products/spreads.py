@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from ...graph.digits import Part, machine_digits, parts, primes
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layout, Level, SubAxis
+from ...graph.layout import Layouts, Level, SubAxis
 from ...machine import Target
 from .roles import Precision, Roles
 
@@ -49,9 +49,7 @@ _UNITS_OF_ROWS = (Level.L2B, Level.L1B)
 _UNITS_OF_FEW_ROWS = (*_UNITS_OF_ROWS, Level.MAB)
 
 
-def kept_units(
-    roles: Roles, node: MNNode, hints: Mapping[str, Layout], graph: MNGraph
-) -> Iterator[Spread]:
+def kept_units(roles: Roles, node: MNNode, hints: Layouts, graph: MNGraph) -> Iterator[Spread]:
     """Yield the digits that the batch axes and m have in the first operand, then in the result.
 
     The result has the layout that is wanted for it.
@@ -62,7 +60,7 @@ def kept_units(
 
 
 def kept_units_of_few_rows(
-    roles: Roles, node: MNNode, hints: Mapping[str, Layout], graph: MNGraph, target: Target
+    roles: Roles, node: MNNode, hints: Layouts, graph: MNGraph, target: Target
 ) -> Iterator[Spread]:
     """Yield the digits of the first operand, those of MABs too, if few rows meet one matrix.
 
@@ -82,7 +80,7 @@ def _units_of_rows(
     name: str,
     batch: Sequence[int | None],
     m: int | None,
-    hints: Mapping[str, Layout],
+    hints: Layouts,
     graph: MNGraph,
     roles: Roles,
     of_m: Sequence[Level] = _UNITS_OF_ROWS,

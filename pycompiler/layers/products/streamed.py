@@ -16,7 +16,7 @@ from math import prod
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
-from ...graph.layout import Layout, Level, SubAxis
+from ...graph.layout import Layouts, Level, SubAxis
 from ...graph.plan import Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..dram_transfer_plan import RING_SHARE
@@ -94,7 +94,7 @@ def shape_of(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Sh
     )
 
 
-def layouts(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> dict[str, Layout]:
+def layouts(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Layouts:
     """Return the layouts of the operands of a product with this plan."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shape = shape_of(node, graph, plan, target)

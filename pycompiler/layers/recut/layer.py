@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ...code.nest import Nest
 from ...graph.graph import Location, MNGraph, MNNode
-from ...graph.layout import Layout
+from ...graph.layout import Layouts
 from ...graph.runs import RUNS
 from ...machine import Target
 from ...pfvm.device_functions import RECUT
@@ -33,9 +33,7 @@ class Recut(UntiedAxes):
     anchored = True
     in_dram = frozenset(range(_MOST_INPUTS))
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Give every operand its plain layout."""
         values = (graph.values[name] for name in (*node.inputs, *node.outputs))
         return {value.name: plain_layout(value.shape, value.dtype, target) for value in values}

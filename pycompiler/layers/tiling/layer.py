@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ...code.nest import Nest
 from ...graph.graph import Location, MNGraph, MNNode
-from ...graph.layout import Layout
+from ...graph.layout import Layouts
 from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILES
 from ...tolerance import MOVE
@@ -31,16 +31,14 @@ class Tiles(Moving, OtherLm):
     error = MOVE
     rigid = True
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the digits of the other axes and of tiles; tiles without units get free ones."""
         found = list(ways(node, graph, target, hints)) or list(ways(node, graph, target, {}))
         return found[-1]
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield layouts close to the hints: tiles on the units that they have, and on more."""
         yield from ways(node, graph, target, hints)
 

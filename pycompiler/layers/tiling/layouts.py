@@ -10,7 +10,7 @@ import numpy as np
 
 from ...graph.digits import Part, all_ranges, copied_digits, merged, parts, primes
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
+from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from ..default_layout import built, closed
@@ -43,9 +43,7 @@ class _Spread:
     steps: dict[int, int] = field(default_factory=dict)
 
 
-def ways(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
+def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Iterator[Layouts]:
     """Yield layouts of input and result: close to the hints, then others."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     axes = tiled_axes(node, graph)
@@ -238,8 +236,8 @@ def _laid_out(
     graph: MNGraph,
     axes: Sequence[TiledAxis],
     target: Target,
-    hints: Mapping[str, Layout],
-) -> dict[str, Layout] | None:
+    hints: Layouts,
+) -> Layouts | None:
     """Return the layouts of a spread; None if they are not legal."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     ours = {axis.source: list(spread.others[axis.source]) for axis in other_axes(node, graph)}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...code.nest import Nest
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
-from ...graph.layout import Layout
+from ...graph.layout import Layout, Layouts
 from ...graph.plan import PartSums, SharedSums, WholeSums
 from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
@@ -49,21 +49,19 @@ class WeightGradient(UntiedAxes):
         if graph.values[pixels].shape[0] > 1:
             yield Cut(((pixels, 0), (gradient, 0)), "Add")
 
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
+    def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the units of pictures and tiles."""
         return next(ways(node, graph, target, hints))
 
     def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+    ) -> Iterator[Layouts]:
         """Yield the layouts that a convolution of these operands could have."""
         yield from ways(node, graph, target, hints)
 
     def variants(
-        self, node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
+        self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts
+    ) -> Iterator[Layouts]:
         """Yield results of which each unit keeps a share, and those that all units get."""
         yield from shared(node, graph, target, layouts)
 

@@ -6,14 +6,14 @@ the words and PEs of a MAB, tiles and pictures on units, pixels in Addr.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
 
 from ...graph.digits import machine_digits
 from ...graph.graph import MNGraph, MNNode, TensorType
-from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
+from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis
 from ...graph.plan import Laid, SharedSums, WholeSums
 from ...machine import Target
 from ..base import layout_of, other_layouts
@@ -28,12 +28,10 @@ from .shares import shares_by, shares_of
 CHANNELS, COLUMNS, TAPS = 0, 1, 2
 
 
-def ways(
-    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-) -> Iterator[Laid]:
+def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Iterator[Laid]:
     """Yield layouts of pixels, gradients and result, near the hints first."""
     forward, around = _forward(node, graph)
-    gradient, done = node.inputs[1], list[dict[str, Layout]]()
+    gradient, done = node.inputs[1], list[Layouts]()
     near = {name: layout for name, layout in hints.items() if name in node.inputs}
     found_before = candidate_layouts(forward, around, target, near)
     for found in chain(found_before, _on_l1bs(node, forward, around, target)):
@@ -54,9 +52,7 @@ def ways(
         yield Laid(made, {node.name: WholeSums()})
 
 
-def shared(
-    node: MNNode, graph: MNGraph, target: Target, layouts: Mapping[str, Layout]
-) -> Iterator[Laid]:
+def shared(node: MNNode, graph: MNGraph, target: Target, layouts: Layouts) -> Iterator[Laid]:
     """Yield the same layouts with a result of which every unit keeps a share, or with all of it."""
     result, gradient = node.outputs[0], layouts[node.inputs[1]]
     partial = result_layout(node, graph, gradient, target)
@@ -80,9 +76,7 @@ def shares_in(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
     return shares_by(node.plan, partial, over, dtype, target)
 
 
-def _on_l1bs(
-    node: MNNode, forward: MNNode, around: MNGraph, target: Target
-) -> Iterator[dict[str, Layout]]:
+def _on_l1bs(node: MNNode, forward: MNNode, around: MNGraph, target: Target) -> Iterator[Layouts]:
     """Yield layouts whose columns lie on L1Bs: then the network joins all MABs at once."""
     roles, kind = roles_of(node, around), precision_of(node, target)
     for digits in _some_l1bs(node, around, target):
@@ -118,9 +112,7 @@ def _forward(node: MNNode, graph: MNGraph) -> tuple[MNNode, MNGraph]:
     return made, graph.with_values({weights.name: weights})
 
 
-def wanted_layouts(
-    node: MNNode, graph: MNGraph, gradient: Layout, target: Target
-) -> dict[str, Layout]:
+def wanted_layouts(node: MNNode, graph: MNGraph, gradient: Layout, target: Target) -> Layouts:
     """Return the layouts of all operands that match the units of the gradients."""
     forward, around = _forward(node, graph)
     roles = roles_of(node, graph)
@@ -185,7 +177,7 @@ def _on_units(layout: Layout, axes: Sequence[int]) -> list[SubAxis]:
     ]
 
 
-def _suits(node: MNNode, graph: MNGraph, layouts: Mapping[str, Layout], target: Target) -> bool:
+def _suits(node: MNNode, graph: MNGraph, layouts: Layouts, target: Target) -> bool:
     """Whether operands fit LM, and no picture, tile or pixel is padding."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
     pixels, gradient = node.inputs
@@ -211,5 +203,5 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         if shares is None:
             yield f"the plan {node.plan}"
             return
-        wanted[node.outputs[0]] = shares.layout
+        wanted = {**wanted, node.outputs[0]: shares.layout}
     yield from other_layouts(wanted, graph, target)

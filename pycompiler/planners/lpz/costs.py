@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...cost.moves import latency_steps
 from ...cost.sequence import steps_of
 from ...errors import NoSwitchError
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
-from ...graph.layout import Layout
+from ...graph.layout import Layout, Layouts
 from ...graph.plan import plans_of
 from ...layers.base import banks_of
 from ...layers.dram_transfer import download
@@ -39,7 +39,7 @@ class Costs:
         self.known = known or Known()
         self._rigid = rigid_values(graph)
 
-    def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
+    def node(self, node: MNNode, layouts: Layouts) -> int:
         """Count the steps of a node; NEVER if its layer refuses the layouts."""
         plan = plans_of(layouts).get(node.name, node.plan)
         names = list(dict.fromkeys(name for name in (*node.inputs, *node.outputs) if name))
@@ -55,7 +55,7 @@ class Costs:
             self.known.nodes[key] = self._node(replace(node, plan=plan), values, layouts)
         return self.known.nodes[key]
 
-    def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Mapping[str, Layout]) -> int:
+    def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Layouts) -> int:
         laid = {v.name: self._laid(v, layouts[v.name]) for v in values}
         graph = MNGraph(self.graph.name, self.graph.target, nodes=(node,), values=laid)
         layer = LAYERS[node.op]

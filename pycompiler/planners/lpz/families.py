@@ -16,7 +16,7 @@ from math import prod
 from ...graph.digits import Part, all_ranges, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNValue
-from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level
 from ...layers.default_layout import built
 from ...machine import Target
 from ..first_arrival import FirstArrival
@@ -126,9 +126,7 @@ def _inner_axis(pools: Pools, number: int) -> int:
     return max(range(len(value.shape)), key=lambda axis: (found[axis], axis))
 
 
-def input_families(
-    graph: MNGraph, target: Target, wanted: Mapping[str, Layout]
-) -> Iterator[dict[str, Layout]]:
+def input_families(graph: MNGraph, target: Target, wanted: Layouts) -> Iterator[Layouts]:
     """Yield first-arrival layouts of the graph whose largest input has the layout of a family.
 
     All that the input reaches then begins beside it. Inputs in ``wanted`` have their layouts.

@@ -6,11 +6,10 @@ share most entries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...graph.dtypes import MNDtype
-from ...graph.layout import Layout
+from ...graph.layout import Layout, Layouts
 from ...graph.plan import Plan
 from ...layers.switch.pass_search import Guesses
 
@@ -27,7 +26,7 @@ class Known:
     """
 
     work: int = 0
-    choice: dict[object, tuple[Mapping[str, Layout], Plan | None]] = field(default_factory=dict)
+    choice: dict[object, tuple[Layouts, Plan | None]] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ...graph.graph import MNGraph
-from ...graph.layout import Layout
+from ...graph.layout import Layouts
 from ...graph.plan import Laid
 from ...machine import Target
 from ..first_arrival import FirstArrival
@@ -64,7 +64,7 @@ class LayoutPlannerZ:
         self,
         graph: MNGraph,
         target: Target,
-        wanted: Mapping[str, Layout],
+        wanted: Layouts,
         known: Known | None = None,
         family: str | None = None,
         stands: Mapping[str, str] | None = None,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...graph.graph import MNGraph, MNNode, MNValue
-from ...graph.layout import Layout
+from ...graph.layout import Layout, Layouts
 from ...graph.plan import Laid, Plan, follows, plans_of
 from ...layers.operators import LAYERS
 from ...layers.switch.layer import SWITCH
@@ -25,7 +25,7 @@ from .proposals import packed, unfolded
 #: The most candidates of a variable, and how often proposals go through the graph and back.
 POOL, SWEEPS = 24, 2
 
-Candidate = Mapping[str, Layout]
+Candidate = Layouts
 
 
 @dataclass(eq=False)
@@ -244,14 +244,12 @@ class Pools:
         known = (one for one in variable.pool if one[seed[0].name] == seed[1])
         return self.region_candidate(variable, seed) or next(known, None)
 
-    def _anchored(self, variable: Variable, hints: Mapping[str, Layout]) -> None:
+    def _anchored(self, variable: Variable, hints: Layouts) -> None:
         if len(variable.pool) < POOL:
             for candidate in self.anchored_candidates(variable, hints):
                 variable.add(candidate)
 
-    def anchored_candidates(
-        self, variable: Variable, hints: Mapping[str, Layout]
-    ) -> Iterator[Candidate]:
+    def anchored_candidates(self, variable: Variable, hints: Layouts) -> Iterator[Candidate]:
         """Yield the candidates of an anchored node for layouts that some operands may have."""
         node = variable.nodes[0]
         ends = (*node.inputs, *node.outputs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...graph.graph import MNNode
-from ...graph.layout import Layout
+from ...graph.layout import Layouts
 from ...layers.operators import LAYERS
 from .costs import Costs
 from .growth import MOST, carry
@@ -27,7 +27,7 @@ def add_variants(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
     """
     carried: list[list[Candidate]] = [[] for _ in pools.variables]
 
-    def add(number: int, layouts: dict[str, Layout]) -> None:
+    def add(number: int, layouts: Layouts) -> None:
         variable = pools.variables[number]
         made = variable.part_of(layouts)
         before = len(variable.pool)
