@@ -28,6 +28,7 @@ from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
 from .report.codegen_dir import DUMPS
 from .report.report import Report
+from .simulation.sequence import Estimates
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 
@@ -48,6 +49,7 @@ class LayoutPlans:
     """
 
     def __init__(self) -> None:
+        self.estimates = Estimates()
         self._kept: dict[str, tuple[_Step, ...]] = {}
         #: The cheapest float dtype and the cycles of all, of `halves_or_singles.py`, by options.
         self.verdicts: dict[str, tuple[str, dict[str, int]]] = {}

@@ -29,7 +29,6 @@ from .request import Request
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .search_passes import Searches
-from .simulation.sequence import estimated_cycles
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +163,7 @@ def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planne
     with report.running("dump"):
         report.files |= _texts(graph)
     with report.running("estimate"):
-        cycles = estimated_cycles(graph, target)
+        cycles = request.plans.estimates.cycles(graph, target)
     return Planned(request, imported, graph, searches, addressed, cycles)
 
 

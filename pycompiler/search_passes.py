@@ -10,14 +10,12 @@ from functools import cached_property
 from .emit.segments import Segment, emit_segments
 from .errors import PycompilerError
 from .graph.graph import MNGraph
-from .machine import Target
 from .report.codegen_dir import SIMULATION
 from .request import Request
 from .scheduler.annealing.scheduler import NAME, Annealing
 from .simulation.cheapest import cheapest
 from .simulation.graph_costs import Simulation, simulate_graph, with_own_orders
 from .simulation.run import executor_of
-from .simulation.sequence import estimated_cycles
 from .simulation.settings import DEFAULT
 
 Addressed = Callable[[MNGraph], MNGraph]
@@ -107,8 +105,7 @@ class Searches:
         If values are computed again, a search without that has the second try. ``addressed`` gives
         addresses to the values of a graph.
         """
-        annealing, report, options = self._annealing, self._request.report, self._request.options
-        found = _Way(graph, self._request.target, options.emit)
+        annealing, report, found = self._annealing, self._request.report, _Way(graph, self._request)
         if annealing is None or annealing.plain is None:
             return found
         try:
@@ -138,16 +135,15 @@ class _Way:
     """A scheduled graph, and its code as soon as somebody asks for it."""
 
     graph: MNGraph
-    target: Target
-    mode: str
+    request: Request
 
     @cached_property
     def segments(self) -> list[Segment]:
-        return emit_segments(self.graph, self.target, self.mode)
+        return emit_segments(self.graph, self.request.target, self.request.options.emit)
 
     @property
     def estimated(self) -> int:
-        return estimated_cycles(self.graph, self.target)
+        return self.request.plans.estimates.cycles(self.graph, self.request.target)
 
     @property
     def cycles(self) -> int:

@@ -8,7 +8,7 @@ goes on as fast as the parts that earlier tasks left free allow. Time is cut int
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -105,12 +105,22 @@ class Task:
 
 
 @dataclass
-class _Known:
-    """Words, and when they were written and last read, from the begin to the end."""
+class Known:
+    """Words, and when they were nearly written, written, and last read."""
 
     words: Words
-    written: tuple[float, float]
+    nearly: float
+    written: float
     used: float
+
+
+class Taken(NamedTuple):
+    """What a stage took of the slots and ports of ``rates``, from bin ``first`` on."""
+
+    earliest: float
+    rates: Mapping[str, float]
+    first: int
+    room: NDArray[np.float64]
 
 
 class Flow:
@@ -121,7 +131,22 @@ class Flow:
 
     def __init__(self) -> None:
         self.used: dict[str, NDArray[np.float64]] = {}
+        self.taken: list[Taken] = []
         self._bins = 1 << 10
+
+    def take(self, taken: Taken) -> None:
+        """Take what a stage took of another flow of the same use."""
+        end = taken.first + len(taken.room)
+        for name, rate in taken.rates.items():
+            self._until(name, end)[taken.first : end] += taken.room * rate
+
+    def left(self, name: str, at: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for how many cycles a slot or a port is in use from each time of ``at`` on."""
+        first = max(0, int(at[0] // self.bin))
+        before = np.cumsum([0.0, *self.used.get(name, np.zeros(0))[first:]])
+        edges = (first + np.arange(len(before))) * self.bin
+        found: NDArray[np.float64] = before[-1] - np.interp(at, edges, before)
+        return found
 
     def place(self, stage: Stage, earliest: float) -> tuple[float, float]:
         """Return begin and end of a stage that may begin at cycle ``earliest``."""
@@ -129,8 +154,8 @@ class Flow:
         if not left:
             return earliest, earliest
         rates = {name: used / left for name, used in stage.uses.items() if used}
-        first, begin = int(earliest // self.bin), earliest
-        started, count = False, int(left / self.bin) + 2
+        first, count = int(earliest // self.bin), int(left / self.bin) + 2
+        whole, moment = left, 0.0
         while True:
             room = self._room(rates, first, count)
             room[0] = min(room[0], max(0.0, (first + 1) * self.bin - earliest))
@@ -139,76 +164,93 @@ class Flow:
             if last < count:
                 room[last] -= done[last] - left
                 room[last + 1 :] = 0
-            for name, rate in rates.items():
-                self.used[name][first : first + count] += room * rate
-            if not started and room.any():
-                started = True
-                begin = max(earliest, float(first + np.argmax(room > 0)) * self.bin)
+            self.taken.append(Taken(earliest, rates, first, room[: last + 1]))
+            self.take(self.taken[-1])
+            begins = np.arange(first, first + count) * float(self.bin)
+            begins[0] = max(begins[0], earliest)
+            moment += float(room @ (begins + room / 2))
             if last < count:
-                at = (first + last) * self.bin
-                return begin, max(at, earliest) + room[last]
+                end = begins[last] + room[last]
+                # As much before the middle of the work as behind it.
+                return max(earliest, 2 * moment / whole - end), end
             left -= done[-1]
             first, count = first + count, 2 * count
 
     def _room(self, rates: Mapping[str, float], first: int, count: int) -> NDArray[np.float64]:
         """Return for how many cycles of each bin a stage of these rates may go on."""
-        while first + count > self._bins:
-            self._bins *= 2
         room = np.full(count, float(self.bin))
         for name, rate in rates.items():
-            used = self.used.get(name, np.zeros(0))
-            if len(used) < self._bins:
-                more = np.zeros(self._bins - len(used))
-                used = self.used[name] = np.concatenate([used, more])
+            used = self._until(name, first + count)
             np.minimum(room, (self.bin - used[first : first + count]) / rate, out=room)
         np.maximum(room, 0, out=room)
         return room
 
+    def _until(self, name: str, end: int) -> NDArray[np.float64]:
+        """Return the use of a slot or a port, with bins up to ``end``."""
+        while end > self._bins:
+            self._bins *= 2
+        used = self.used.get(name, np.zeros(0))
+        if len(used) < self._bins:
+            used = self.used[name] = np.concatenate([used, np.zeros(self._bins - len(used))])
+        return used
 
-def cycles(tasks: Iterable[Task], target: Target) -> int:
-    """Estimate the cycles of tasks in this order."""
-    return round(Timeline(target).run(tasks))
+
+class Placed(NamedTuple):
+    """When the lines of a task begin and end, what its stages took, and the words it looked at."""
+
+    begin: float
+    end: float
+    taken: Sequence[Taken]
+    words: Collection[Words] = ()
 
 
 class Timeline:
     """When tasks begin and end, in cycles."""
 
     def __init__(self, target: Target):
+        self.flow = Flow()
+        #: by place
+        self.known: dict[str, list[Known]] = {}
         self._latency = latency(target)
-        self._flow = Flow()
-        self._known: dict[str, list[_Known]] = {}
 
-    def run(self, tasks: Iterable[Task]) -> float:
-        """Return when all tasks have ended."""
-        return max((self._add(task) for task in tasks), default=0.0)
-
-    def _add(self, task: Task) -> float:
-        there, beside = 0.0, 0.0
-        for words in task.reads:
-            for one in self._touching(words):
-                begin, end = one.written
-                there, beside = max(there, end - _BESIDE * (end - begin)), max(beside, end)
-        free = 0.0
-        for words in task.writes:
-            for one in self._touching(words):
-                free = max(free, one.used)
+    def add(self, task: Task) -> Placed:
+        """Place a task behind the others."""
+        read, written = (
+            [one for own in words for one in self._touching(own)]
+            for words in (task.reads, task.writes)
+        )
+        there = max((one.nearly for one in read), default=0.0)
+        free = max((one.used for one in written), default=0.0)
+        self.flow.taken = []
         begin, end = self._stages(task, there, free)
-        end = max(end, beside)
+        end = max([end, *(one.written for one in read)])
+        placed = Placed(begin, end, self.flow.taken, {one.words for one in (*read, *written)})
+        self._note(task, placed)
+        return placed
+
+    def repeat(self, task: Task, placed: Placed) -> None:
+        """Add a task where it was placed behind the same tasks."""
+        for taken in placed.taken:
+            self.flow.take(taken)
+        self._note(task, placed)
+
+    def _note(self, task: Task, placed: Placed) -> None:
+        """Note when a task reads and writes its words."""
+        begin, end = placed.begin, placed.end
         for words in task.reads:
             for one in self._touching(words):
                 one.used = max(one.used, end)
         for words in task.writes:
-            inside = self._known.setdefault(words.place, [])
+            inside = self.known.setdefault(words.place, [])
             inside[:] = [
                 one
                 for one in inside
                 if not (words.begin <= one.words.begin and one.words.end <= words.end)
             ]
-            inside.append(_Known(words, (begin, end), end))
-        return end
+            inside.append(Known(words, end - _BESIDE * (end - begin), end, end))
 
-    def _touching(self, words: Words) -> Sequence[_Known]:
-        inside = self._known.get(words.place, ())
+    def _touching(self, words: Words) -> Sequence[Known]:
+        inside = self.known.get(words.place, ())
         return [
             one for one in inside if one.words.begin < words.end and words.begin < one.words.end
         ]
@@ -220,7 +262,7 @@ class Timeline:
         slots, goals = set[str](), set[str]()
         for stage in task.stages:
             if stage.ends is None:
-                first, lines = self._flow.place(stage, max(lines, moves, free))
+                first, lines = self.flow.place(stage, max(lines, moves, free))
                 slots |= stage.uses.keys()
                 end = max(end, lines)
             else:
@@ -231,7 +273,7 @@ class Timeline:
                 earliest = max(there, lines - ahead, free - ahead)
                 if source in goals or source in slots:
                     earliest = moves if source in goals else lines
-                first, left = self._flow.place(stage, earliest)
+                first, left = self.flow.place(stage, earliest)
                 moves = left + self._latency
                 goals.add(goal)
                 end = max(end, moves)

@@ -9,7 +9,7 @@ from ..layers.dram_transfer_plan import plan_transfer
 from ..layers.operators import LAYERS
 from ..machine import Target
 from .outcome import Outcome
-from .sequence import estimated_cycles
+from .sequence import Estimates
 from .settings import LM
 from .task import Task
 
@@ -38,7 +38,7 @@ def estimated(task: Task, target: Target) -> Outcome:
     return Outcome(
         task.key,
         steps=steps,
-        cycles=max(steps * target.cycles, estimated_cycles(graph, target)),
+        cycles=max(steps * target.cycles, Estimates().cycles(graph, target)),
         lm0=words_of[LM[0]],
         lm1=words_of[LM[1]],
         read=read,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
-from ..cost.sequence import Stage, Task, Words, cycles
+from ..cost.kept_sequence import KeptSequence
+from ..cost.sequence import Stage, Task, Words
 from ..emit.fragment_cache import renamed
 from ..graph.graph import MNGraph, MNNode
 from ..layers.operators import LAYERS
@@ -13,31 +15,45 @@ from ..machine import Target
 from .settings import LM
 
 
-def estimated_cycles(graph: MNGraph, target: Target) -> int:
-    """Estimate the cycles of a scheduled graph; the values in LM should have addresses.
+@dataclass(eq=False)
+class Estimates:
+    """Estimates of graphs of one model for one machine, which have most nodes in common.
 
-    Nodes overlap as far as the slots, the ports and the words of LM that they use allow. Of nodes
-    that are alike, one is counted.
+    Where nodes of a segment are replaced, only the windows of these are looked at again.
     """
-    known: dict[Hashable, Sequence[Stage]] = {}
-    runs = groupby(graph.device_nodes(), key=lambda node: node.segment)
-    return sum(cycles(_tasks(nodes, graph, known, target), target) for _, nodes in runs)
 
+    _counted: dict[Hashable, Sequence[Stage]] = field(default_factory=dict)
+    _kept: dict[tuple[int | None, int], KeptSequence] = field(default_factory=dict)
 
-def _tasks(
-    nodes: Iterator[MNNode], graph: MNGraph, known: dict[Hashable, Sequence[Stage]], target: Target
-) -> Iterator[Task]:
-    for node in nodes:
+    def cycles(self, graph: MNGraph, target: Target) -> int:
+        """Estimate the cycles of a scheduled graph; the values in LM should have addresses.
+
+        Nodes overlap as far as the slots, the ports and the words of LM that they use allow. Of
+        nodes that are alike, one is counted.
+        """
+        found = 0
+        for segment, nodes in groupby(graph.device_nodes(), key=lambda node: node.segment):
+            tasks = [self._task(node, graph, target) for node in nodes]
+            kept = self._kept.get((segment, len(tasks)))
+            if kept is None:
+                kept = KeptSequence(tasks, target)
+                self._kept[segment, len(tasks)] = kept
+            pairs = enumerate(zip(tasks, kept.tasks, strict=True))
+            changes = {number: own for number, (own, other) in pairs if own != other}
+            found += round(kept.replaced(changes))
+        return found
+
+    def _task(self, node: MNNode, graph: MNGraph, target: Target) -> Task:
         alone, values, _ = renamed(node, graph)
         key = alone, tuple(values.values())
-        if key not in known:
+        if key not in self._counted:
             only = MNGraph(graph.name, graph.target, nodes=(alone,), values=values)
-            known[key] = LAYERS[node.op].stages(alone, only, target)
+            self._counted[key] = LAYERS[node.op].stages(alone, only, target)
         reads, writes = (
             [_words(name, graph) for name in dict.fromkeys(names) if name]
             for names in (node.inputs, node.outputs)
         )
-        yield Task(known[key], reads, writes)
+        return Task(self._counted[key], reads, writes)
 
 
 def _words(name: str, graph: MNGraph) -> Words:

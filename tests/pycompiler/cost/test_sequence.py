@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,8 +12,14 @@ from compiling import LONG, compiled, with_seeds
 from corpus.networks import drawn_convolutions, drawn_product, perceptron
 
 from pycompiler.cost.moves import latency
-from pycompiler.cost.sequence import Flow, Stage, Task, Words, cycles, waiting_steps
+from pycompiler.cost.sequence import Flow, Stage, Task, Timeline, Words, waiting_steps
 from pycompiler.machine import Target, load_target
+
+
+def cycles(tasks: Sequence[Task], target: Target) -> int:
+    """Return when the last of the tasks ends."""
+    line = Timeline(target)
+    return round(max(line.add(task).end for task in tasks))
 
 
 def lines(count: int, target: Target, **uses: int) -> Stage:
