@@ -18,12 +18,7 @@ def host_model(segment: Segment, imported: ImportedModel) -> bytes:
         return onnx.helper.make_tensor_value_info(name, elem, type.shape)
 
     data = {**imported.parameters, **imported.constants}
-    made, protos = set(segment.inputs), []
-    for proto in (proto for node in segment.nodes for proto in imported.forms[node.name]):
-        # Nodes may share ONNX nodes, or read what an earlier segment has made of them.
-        if not made.issuperset(filter(None, proto.output)):
-            protos.append(proto)
-            made.update(proto.output)
+    protos = [imported.forms[node.name] for node in segment.nodes]
     constants = dict.fromkeys(name for proto in protos for name in proto.input if name in data)
     # Bodies of control flow read outer values too.
     constants |= dict.fromkeys(n for node in segment.nodes for n in node.inputs if n in data)

@@ -13,7 +13,6 @@ from onnx import numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
-from ..pfvm.composites.writer import MOVED
 from ..pfvm.declared import constant
 from ..pfvm.device_functions import DEVICE, called
 from ..pfvm.host_groups import GROUP, group_of
@@ -27,18 +26,14 @@ from ..pfvm.source import source_of
 from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
 from .crop_nodes import crop_node
-from .host_forms import HostForms, host_forms
 from .lookup_nodes import with_own_tables
-
-#: The graph's own operator for a Gather whose indices are known.
-PICK = "MNCorePick"
 
 
 @dataclass(frozen=True, eq=False)
 class ImportedModel:
     """A graph, with constant data, ONNX nodes and opsets, which it does not hold itself.
 
-    ``forms`` has the ONNX nodes of each node; ``parameters`` are the constants that became
+    ``forms`` has the ONNX node of each node; ``parameters`` are the constants that became
     attributes, which they still read. ``registered`` has the registered name and the data of each
     registered value. ``updates`` maps the key of an output to the registered value whose new value
     it is.
@@ -46,7 +41,7 @@ class ImportedModel:
 
     graph: MNGraph
     constants: dict[str, Array]
-    forms: HostForms
+    forms: dict[str, onnx.NodeProto]
     opsets: tuple[onnx.OperatorSetIdProto, ...]
     ir_version: int
     functions: tuple[onnx.FunctionProto, ...]
@@ -85,11 +80,8 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
-    picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        _pick(name, proto, data)
-        if name in picks
-        else MNNode(
+        MNNode(
             name,
             _op(proto, opset),
             _reads(proto, data),
@@ -101,7 +93,6 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         else _group(name, proto)
         for name, proto in protos.items()
     )
-    forms = host_forms(mn_nodes, kept, data)
     mn_nodes = tuple(crop_node(node, types) for node in with_own_tables(mn_nodes, types, data))
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
@@ -123,7 +114,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         nodes=mn_nodes,
         values={name: _record(name, types, constants) for name in sorted(used | set(inputs))},
     )
-    read = {name for form in forms.values() for proto in form for name in proto.input}
+    read = {name for proto in protos.values() for name in proto.input}
     rest = {n: np.asarray(a) for n, a in data.items() if n in read and n not in constants}
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
     renewed = {
@@ -133,33 +124,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     }
     opsets, functions = tuple(model.opset_import), tuple(model.functions)
     return ImportedModel(
-        graph, constants, forms, opsets, model.ir_version, functions, rest, state, renewed
-    )
-
-
-def _picks(
-    proto: onnx.NodeProto,
-    types: Mapping[str, TensorType],
-    data: Mapping[str, Array],
-    target: Target,
-) -> bool:
-    """Whether ``proto`` is a Gather by a constant list of indices, along an axis that fits LM."""
-    if proto.op_type != "Gather" or proto.domain not in ("", "ai.onnx"):
-        return False
-    index, table, result = data.get(proto.input[1]), types[proto.input[0]], types[proto.output[0]]
-    if index is None or index.ndim != 1 or 0 in result.shape or table.elem not in MOVED:
-        return False
-    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % len(table.shape)
-    return max(table.shape[axis], index.size) <= target.words("lm0") // 2
-
-
-def _pick(name: str, proto: onnx.NodeProto, data: Mapping[str, Array]) -> MNNode:
-    """Return a copy of elements at known places, in place of a Gather."""
-    facts = tuple((a.name, _attribute(a)) for a in proto.attribute)
-    index = tuple(int(place) for place in data[proto.input[1]])
-    attributes = (*facts, ("index", index))
-    return MNNode(
-        name, PICK, (proto.input[0],), tuple(proto.output), attributes, source=source_of(proto)
+        graph, constants, protos, opsets, model.ir_version, functions, rest, state, renewed
     )
 
 

@@ -12,11 +12,10 @@ from math import prod
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layouts
 from ..machine import Target
+from ..pfvm.device_functions import PICK
 from .copied_elements import Picked, Selection
 from .copy_operators import Copy
 from .default_layout import most_words, small, whole_layout
-
-PICK = "MNCorePick"
 
 
 class SpreadCopy(Copy):

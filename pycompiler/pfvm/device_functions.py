@@ -16,6 +16,8 @@ from onnx import helper
 DEVICE = "pycompiler.device"
 #: Runs of elements of values in DRAM.
 RECUT = "MNCoreRecut"
+#: Elements at known places of an axis.
+PICK = "MNCorePick"
 #: Rows of a table in DRAM.
 LOOKUP = "MNCoreLookup"
 #: Cuts axes into tiles; each attribute has one number for every axis that changes.

@@ -23,14 +23,13 @@ from ..layers.elementwise import Elementwise
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
-from ..layers.picks import PICK
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
 from ..layers.view import VIEWS
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
-from ..pfvm.device_functions import TILES
+from ..pfvm.device_functions import PICK, TILES
 from ..pfvm.session import Array
 from ..pfvm.windows import GROUPED, WEIGHT_GRADIENT
 

@@ -17,12 +17,11 @@ from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.matmul import PRODUCTS
-from ..layers.picks import PICK
 from ..layers.products.roles import roles_of, takes_halves
 from ..layers.tiling.axes import other_axes, whole_words
 from ..layers.view import VIEWS
 from ..machine import Target
-from ..pfvm.device_functions import TILES
+from ..pfvm.device_functions import PICK, TILES
 from ..pfvm.windows import WEIGHT_GRADIENT
 from .halves import CONVOLUTIONS, keeps_words, same_words_axis
 

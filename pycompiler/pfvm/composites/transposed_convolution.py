@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 
-import numpy as np
 import onnx
 
 from .convolution import convolve
@@ -141,7 +140,7 @@ def _with_zeros(write: Writer, value: str, number: int, axis: _Axis) -> str:
         return write.padded(value, [number], [(first, end)])
     value = write.padded(value, [number], [(0, 1)])
     order = [phases.index(r) if r in phases else len(phases) for r in range(axis.stride)]
-    return write.op("Gather", value, write.ints(order), axis=number)
+    return write.picked(value, number, order)
 
 
 def _axes(write: Writer, kernel: Sequence[int]) -> list[_Axis]:
@@ -177,8 +176,7 @@ def _weights(
     lacking = [any(axis.taps in row for row in axis.order) for axis in axes]
     factor = write.padded(factor, range(2, rank + 2), [(0, int(lacks)) for lacks in lacking])
     for number, axis in enumerate(axes):
-        places = write.constant(np.array(axis.order, dtype=np.int64).reshape(-1), "taps")
-        factor = write.op("Gather", factor, places, axis=2 + number)
+        factor = write.picked(factor, 2 + number, [tap for row in axis.order for tap in row])
     counts, taps = [len(axis.phases) for axis in axes], [len(axis.order[0]) for axis in axes]
     split = [size for pair in zip(counts, taps, strict=True) for size in pair]
     factor = write.reshape(factor, (group, own, weights[1], *split))

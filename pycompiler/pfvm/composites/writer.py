@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from ...graph.dtypes import device_dtype
 from ...graph.graph import TensorType
 from ...machine import Target
-from ..device_functions import DEVICE, function_of
+from ..device_functions import DEVICE, PICK, function_of
 from ..names import reserved
 from ..session import Array
 
@@ -261,12 +261,19 @@ class Writer:
         """Append the elements at ``places`` of ``axis``: a Slice if they are evenly spaced."""
         steps = np.unique(np.diff(places))
         if len(steps) > 1 or 0 in steps:
-            index = self.constant(places.astype(np.int64), "index")
-            return self.op("Gather", value, index, result=result, axis=axis)
+            return self.picked(value, axis, places.tolist(), result)
         step = int(steps[0]) if len(steps) else 1
         start, end = int(places[0]), int(places[-1]) + (1 if step > 0 else -1)
         bounds = (start, end if end >= 0 else np.iinfo(np.int64).min, axis, step)
         return self.op("Slice", value, *(self.ints([v]) for v in bounds), result=result)
+
+    def picked(
+        self, value: str, axis: int, places: Sequence[int], result: str | None = None
+    ) -> str:
+        """Append the elements at ``places`` of an axis; long lists stay data."""
+        known = self.as_one(PICK, value, axis=axis, index=places)
+        with known if len(places) <= self.rows else nullcontext():
+            return self.op("Gather", value, self.ints(places), result=result, axis=axis)
 
     def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
         """Append the mean over axes, which keep size 1."""

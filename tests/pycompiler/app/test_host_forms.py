@@ -1,4 +1,4 @@
-"""Nodes of the graph that stand for several ONNX nodes, on the host: drawn ones of drawn models."""
+"""Nodes of the graph whose ONNX nodes call functions, on the host: drawn ones of drawn models."""
 
 from __future__ import annotations
 
