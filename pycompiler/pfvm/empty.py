@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error
+from .known_shapes import known_types
 from .names import all_names, reserved
 from .with_nodes import with_nodes
 
@@ -45,7 +46,7 @@ def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
 
     An operator without a rule stays if its result has elements.
     """
-    types = _types(model)
+    types = known_types(model.graph)
     if not any(0 in shape for _, shape in types.values()):
         return model
     makers = {name: node for node in model.graph.node for name in node.output}
@@ -58,19 +59,6 @@ def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 _Type = tuple[int, tuple[int, ...]]
-
-
-def _types(model: onnx.ModelProto) -> dict[str, _Type]:
-    """Return element type and shape of the main graph's tensors that have a static shape."""
-    graph = model.graph
-    found = {t.name: (int(t.data_type), tuple(t.dims)) for t in graph.initializer}
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        tensor = info.type.tensor_type
-        dims = tensor.shape.dim
-        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            shape = tuple(int(dim.dim_value) for dim in dims)
-            found.setdefault(info.name, (int(tensor.elem_type), shape))
-    return found
 
 
 @dataclass

@@ -15,12 +15,12 @@ from onnx import helper, numpy_helper
 
 from .declared import MOST, constants, inferred, static_shape
 from .names import all_names, reserved
+from .opsets import STANDARD
 from .random import is_random
 from .session import Array, results_of
 
 #: Each round makes more shapes known; deeper chains of shapes are not followed.
 _ROUNDS = 24
-_STANDARD = ("", "ai.onnx")
 #: Operators whose first operand has the shape of the result.
 _SAME = frozenset((
     "Abs", "Cast", "CastLike", "Ceil", "Clip", "Elu", "Erf", "Exp", "Floor", "Identity",
@@ -91,14 +91,14 @@ def _with_scalar_ends(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Runtimes take lists of one number too, as the inference does until the number is known.
     """
-    if all(node.op_type != "Range" or node.domain not in _STANDARD for node in model.graph.node):
+    if all(node.op_type != "Range" or node.domain not in STANDARD for node in model.graph.node):
         return model
     out = onnx.ModelProto()
     out.CopyFrom(model)
     known, taken = constants(out.graph), all_names(out.graph)
     scalars: dict[str, str] = {}
     for node in out.graph.node:
-        if node.op_type != "Range" or node.domain not in _STANDARD:
+        if node.op_type != "Range" or node.domain not in STANDARD:
             continue
         for index, name in enumerate(node.input):
             if name in known and list(known[name].dims) == [1]:
@@ -121,7 +121,7 @@ def _go_back(graph: onnx.GraphProto, types: dict[str, _Type]) -> bool:
     makers = {name for node in graph.node for name in node.output}
     sizes: dict[str, int] = {}
     for node in reversed(graph.node):
-        if node.op_type not in _SAME or node.domain not in _STANDARD:
+        if node.op_type not in _SAME or node.domain not in STANDARD:
             continue
         source, result = node.input[0], node.output[0]
         info = infos.get(source)
@@ -159,7 +159,7 @@ def _values(
     model: onnx.ModelProto,
 ) -> list[Array] | None:
     """Return the results of a node if they are known and short."""
-    if node.domain not in _STANDARD or not node.input or node.op_type == "Constant":
+    if node.domain not in STANDARD or not node.input or node.op_type == "Constant":
         return None
     if node.op_type in ("Shape", "Size"):
         if node.input[0] not in types:

@@ -51,8 +51,8 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
 def _made(model: onnx.ModelProto, before: onnx.ModelProto) -> set[str]:
     """Return the results of the operators that composites wrote between operators of ``before``.
 
-    They are as the device takes them. Written out a second time, Gathers that cut axes into tiles
-    would become copies.
+    They are as the device takes them. Written out a second time, convolutions between tiles could
+    get tiles of their places.
     """
     old = {name for node in before.graph.node for name in node.output}
     return {node.output[0] for node in model.graph.node} - old

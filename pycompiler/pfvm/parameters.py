@@ -19,9 +19,9 @@ from onnx import helper, numpy_helper
 from .declared import constants
 from .known_shapes import known_types
 from .names import all_names, reserved
+from .opsets import STANDARD
 from .prepare import prepare
 
-_STANDARD = ("", "ai.onnx")
 _ROUNDS = 8
 Shape = tuple[int, ...]
 
@@ -44,7 +44,7 @@ def with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for node in out.graph.node:
-        rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
+        rule = _RULES.get(node.op_type) if node.domain in STANDARD else None
         if rule is None:
             continue
         place, decide = rule

@@ -18,12 +18,12 @@ from .device_functions import inlined
 from .forms import check_attributes
 from .known_shapes import known_types, with_known_shapes
 from .names import graphs, separate_body_outputs
-from .opsets import converted
+from .opsets import STANDARD, converted
 from .shapes import check_shapes
 from .source import source_of
 from .well_formed import check_elements, check_loops, check_sizes
 
-_STANDARD, _MEAN_VARIANCE = ("", "ai.onnx"), "MeanVarianceNormalization"
+_MEAN_VARIANCE = "MeanVarianceNormalization"
 _LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
 #: How onnx's shape inference names the first node that it refuses.
 _OF_A_NODE = re.compile(
@@ -84,7 +84,7 @@ def with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for node in out.graph.node:
-        if node.op_type == _MEAN_VARIANCE and node.domain in _STANDARD and not node.attribute:
+        if node.op_type == _MEAN_VARIANCE and node.domain in STANDARD and not node.attribute:
             node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
     return out
 

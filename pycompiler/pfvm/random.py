@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from .names import graphs
+from .opsets import STANDARD
 
 #: Operators whose results differ from call to call.
 RANDOM = frozenset(
@@ -30,13 +31,12 @@ _DROPOUT = "Dropout"
 #: The random operators that the libraries' passes treat as functions of their inputs.
 _UNKNOWN = ("Bernoulli", _DROPOUT)
 _TRAINING = 2  # the input of Dropout that switches it on
-_STANDARD = ("", "ai.onnx")
 _DOMAIN, _NUMBER = "pycompiler.random", "pycompiler_number"
 
 
 def is_random(node: onnx.NodeProto, false: Collection[str] = ()) -> bool:
     """Whether ``node`` makes random numbers; values in ``false`` are known to be false."""
-    if node.domain not in _STANDARD:
+    if node.domain not in STANDARD:
         return False
     if node.op_type == _DROPOUT:
         given = node.input[_TRAINING] if len(node.input) > _TRAINING else ""
@@ -75,7 +75,7 @@ def write_out_bernoulli(model: ir.Model) -> None:
     onnxruntime runs the function body that ONNX gives for it, which swaps the chances of 0 and 1.
     """
     for node in _all_nodes(model):
-        if node.op_type != "Bernoulli" or node.domain not in _STANDARD or node.inputs[0] is None:
+        if node.op_type != "Bernoulli" or node.domain not in STANDARD or node.inputs[0] is None:
             continue
         chance, old = node.inputs[0], node.outputs[0]
         called = node.name or old.name
@@ -109,7 +109,7 @@ def _all_nodes(model: ir.Model) -> list[ir.Node]:
 
 
 def _random_nodes(model: ir.Model) -> list[ir.Node]:
-    nodes = (node for node in _all_nodes(model) if node.domain in _STANDARD)
+    nodes = (node for node in _all_nodes(model) if node.domain in STANDARD)
     return [node for node in nodes if node.op_type in _UNKNOWN and _makes_random(node)]
 
 

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from .composites.writer import Writer
 from .metadata import read, record
 from .names import all_names, bodies_of, fresh, graphs, keys, record_keys, reserved
-from .opsets import NEWEST, OLDEST, opset_of
+from .opsets import NEWEST, OLDEST, STANDARD, opset_of
 from .prepare import prepare, static_types
 from .random import is_random
 from .registered import PRIVATE, attach, detach, mark, mark_updates
@@ -35,7 +35,6 @@ _START = "pycompiler.first_call"
 _CALLS, _HELD = "random_calls", (1 << 31) - 1
 #: Random bits of a number in each element type: as many as it has digits, at most 24.
 _DIGITS = {"float": 24, "double": 24, "float16": 11, "bfloat16": 8}
-_STANDARD = ("", "ai.onnx")
 #: The smallest normal number of singles.
 _LEAST = 2.0**-126
 
@@ -76,7 +75,7 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
     drawn = _Sites(calls)
     nodes, constants = [], []
     for node in plain.graph.node:
-        rule = RULES.get(node.op_type) if node.domain in _STANDARD and is_random(node) else None
+        rule = RULES.get(node.op_type) if node.domain in STANDARD and is_random(node) else None
         read_here = {name: data[name] for name in node.input if name in data}
         write = Writer(node, types, taken, read_here)
         if rule is not None and rule(write, drawn):

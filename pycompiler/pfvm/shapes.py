@@ -14,10 +14,10 @@ from ..errors import error, place_of
 from .declared import constants
 from .forms import Given, check_form, check_places
 from .known_shapes import known_types
+from .opsets import STANDARD
 from .source import source_of
 
 Shape = tuple[int, ...]
-_STANDARD = ("", "ai.onnx")
 
 
 def check_shapes(model: onnx.ModelProto) -> None:
@@ -35,9 +35,9 @@ def check_shapes(model: onnx.ModelProto) -> None:
             raise error("P0113", place=place, name=name, shape=shape)
     for node in model.graph.node:
         _check_lists(node, shapes)
-        if node.domain in _STANDARD:
+        if node.domain in STANDARD:
             check_form(Given(node, shapes, data.get))
-        rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
+        rule = _RULES.get(node.op_type) if node.domain in STANDARD else None
         if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
             rule(node, shapes, data)
 
@@ -64,7 +64,7 @@ def _refused(node: onnx.NodeProto, name: str, reason: str) -> Exception:
 
 
 def _check_lists(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> None:
-    for place in _LISTS.get(node.op_type, ()) if node.domain in _STANDARD else ():
+    for place in _LISTS.get(node.op_type, ()) if node.domain in STANDARD else ():
         name = node.input[place] if place < len(node.input) else ""
         if name and len(shapes.get(name, (0,))) != 1:
             reason = f"`{name}` has shape {shapes[name]}, but is a list"

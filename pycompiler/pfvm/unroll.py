@@ -16,13 +16,12 @@ from onnx import helper, numpy_helper
 from .declared import constants
 from .known_shapes import known_types
 from .names import all_names, bodies_of, graphs, rename, reserved
-from .opsets import OLDEST, opset_of
+from .opsets import OLDEST, STANDARD, opset_of
 from .prepare import prepare
 from .with_nodes import with_nodes
 
 #: The most turns, and the most nodes that all turns of all loops may make.
 _MOST_TURNS, _MOST_NODES = 128, 2048
-_STANDARD = ("", "ai.onnx")
 #: Loops hold loops; deeper ones run on the host.
 _DEEPEST = 4
 
@@ -64,7 +63,7 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
     types, known = known_types(model.graph), constants(model.graph)
     room = _MOST_NODES
     for number, node in enumerate(model.graph.node):
-        if node.op_type not in _RULES or node.domain not in _STANDARD:
+        if node.op_type not in _RULES or node.domain not in STANDARD:
             continue
         turns = _RULES[node.op_type](node, {n: shape for n, (_, shape) in types.items()}, known)
         if turns is None:
