@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-import numpy as np
 import onnx_ir as ir
+
+from .batch_norm import constant_of
 
 #: Returns the nodes that replace a node (the last makes its output), or None to leave the node.
 Rule = Callable[[ir.Node], Sequence[ir.Node] | None]
@@ -16,16 +17,6 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.Data
 
 def _node(op: str, *inputs: ir.Value | None, **attributes: int) -> ir.Node:
     return ir.node(op, inputs, attributes)
-
-
-def _constant(value: ir.Value | None) -> np.ndarray | None:
-    """Return the data of a constant."""
-    if value is None:
-        return None
-    tensor = value.const_value
-    if tensor is None:
-        return None
-    return np.asarray(tensor.numpy())
 
 
 def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
@@ -46,7 +37,7 @@ def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
     x, y = node.inputs
     assert x is not None
     assert y is not None
-    exponent, floats = _constant(y), x.dtype in _FLOATS
+    exponent, floats = constant_of(y), x.dtype in _FLOATS
     if exponent is not None and exponent.size == 1 and exponent.ndim <= len(x.shape or ()):
         number = float(exponent.reshape(()))
         if number.is_integer() and 0 < number < (_MOST_OF_FLOATS if floats else _MOST_OF_INTEGERS):
