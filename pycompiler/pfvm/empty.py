@@ -7,8 +7,7 @@ other tensors is rewritten without the empty ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -17,9 +16,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error
+from ..graph.dtypes import numpy_dtype, onnx_name
+from ..graph.graph import TensorType
+from .composites.writer import Rule, Writer, rewritten
 from .known_shapes import known_types
-from .names import all_names, reserved
-from .with_nodes import with_nodes
+from .opsets import STANDARD
 
 #: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
@@ -44,102 +45,75 @@ _LOSSES = {b"mean": np.nan, b"sum": 0.0}
 def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return ``model`` without operators on empty tensors; ``model`` must have inferred types.
 
-    An operator without a rule stays if its result has elements.
+    An operator without a rule stays if its result has elements. Constants stand in place of the
+    empty inputs that it reads.
     """
-    types = known_types(model.graph)
-    if not any(0 in shape for _, shape in types.values()):
-        return model
-    makers = {name: node for node in model.graph.node for name in node.output}
-    given = {value.name for value in model.graph.input}
-    write = _Settler(types, all_names(model.graph), given, makers)
-    for node in model.graph.node:
-        if not write.settled(node):
-            write.keep(node)
-    return with_nodes(model, write.nodes)
+    known = known_types(model.graph)
+    empty = {name for name, (_, shape) in known.items() if 0 in shape}
+    types = {name: TensorType(onnx_name(elem), shape) for name, (elem, shape) in known.items()}
+    return rewritten(model, types, lambda n: None if empty.isdisjoint(_values(n)) else _settled)
 
 
-_Type = tuple[int, tuple[int, ...]]
+def _values(node: onnx.NodeProto) -> list[str]:
+    return [*node.input, *node.output]
 
 
-@dataclass
-class _Settler:
-    types: dict[str, _Type]
-    taken: set[str]
-    given: set[str]
-    makers: Mapping[str, onnx.NodeProto]
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    #: constants that stand for inputs
-    instead: dict[str, str] = field(default_factory=dict)
-
-    def empty(self, name: str) -> bool:
-        """Whether a tensor is known to have no elements."""
-        return name in self.types and 0 in self.types[name][1]
-
-    def truth(self, name: str) -> bool:
-        """Whether a tensor holds only zeros and ones, because it is a cast of booleans."""
-        maker = self.makers.get(name)
-        if maker is None or maker.op_type != "Cast":
-            return False
-        return self.types.get(maker.input[0], (0,))[0] == onnx.TensorProto.BOOL
-
-    def full(self, name: str, elem: int, shape: Sequence[int], value: float) -> None:
-        """Append a constant that is filled with one number."""
-        array = np.full(shape, value, dtype=helper.tensor_dtype_to_np_dtype(elem))
-        self.constant(numpy_helper.from_array(array, name))
-
-    def constant(self, tensor: onnx.TensorProto) -> None:
-        """Append a constant with the name of the tensor."""
-        name = f"{tensor.name}.Constant"
-        self.nodes.append(helper.make_node("Constant", [], [tensor.name], name=name, value=tensor))
-
-    def op(self, like: onnx.NodeProto, op: str, inputs: Sequence[str], *outputs: str) -> None:
-        """Append a node in the place of ``like``."""
-        made = helper.make_node(op, list(inputs), list(outputs))
-        made.name = like.name if len(outputs) > 1 else f"{like.name}.{op}.{outputs[0]}"
-        made.metadata_props.extend(like.metadata_props)
-        self.nodes.append(made)
-
-    def keep(self, node: onnx.NodeProto) -> None:
-        """Append a node as it is, but with constants in place of empty inputs of the model."""
-        kept = onnx.NodeProto()
-        kept.CopyFrom(node)
-        for index, name in enumerate(node.input):
-            if name in self.given and self.empty(name):
-                if name not in self.instead:
-                    self.instead[name] = reserved(f"{name}.none", self.taken)
-                    self.full(self.instead[name], *self.types[name], 0)
-                kept.input[index] = self.instead[name]
-        self.nodes.append(kept)
-
-    def settled(self, node: onnx.NodeProto) -> bool:
-        """Append the nodes that replace ``node``; False if it stays."""
-        if node.domain not in ("", "ai.onnx") or node.op_type == "Constant":
-            return False
-        results = [name for name in node.output if name]
-        if results and all(map(self.empty, results)):
-            for name in results:
-                self.full(name, *self.types[name], 0)
-            return True
-        if not any(name in self.types for name in results):
-            return False
-        if not any(map(self.empty, (*node.input, *results))):
-            return False
-        rule = _RULES.get(node.op_type, _nothing)
-        return rule(self, node)
+def _settled(write: Writer) -> bool:
+    """Write a node otherwise; False if it stays."""
+    node = write.node
+    results = [name for name in node.output if name]
+    standard = node.domain in STANDARD and node.op_type != "Constant"
+    if standard and results and all(_empty(write, name) for name in results):
+        for name in results:
+            _full(write, name, 0)
+        return True
+    known = standard and any(name in write.types for name in results)
+    if known and _RULES.get(node.op_type, _nothing)(write):
+        return True
+    given = [name for name in node.input if name in write.given and _empty(write, name)]
+    names = {n: write.constant(np.zeros(*_form(write, n)), "none") for n in given}
+    _changed(write, [names.get(name, name) for name in node.input], node.output)
+    return bool(given)
 
 
-def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    found = (helper.get_attribute_value(a) for a in node.attribute if a.name == name)
-    return next(found, default)
+def _empty(write: Writer, name: str) -> bool:
+    """Whether a tensor is known to have no elements."""
+    return name in write.types and 0 in write.types[name].shape
 
 
-def _nothing(write: _Settler, node: onnx.NodeProto) -> bool:
+def _form(write: Writer, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return write.types[name].shape, numpy_dtype(write.types[name].elem)
+
+
+def _full(write: Writer, name: str, value: float) -> None:
+    """Append a constant that is filled with one number."""
+    shape, dtype = _form(write, name)
+    tensor = numpy_helper.from_array(np.full(shape, value, dtype), name)
+    write.op("Constant", result=name, value=tensor)
+
+
+def _changed(write: Writer, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.NodeProto:
+    """Append the node with other inputs and outputs."""
+    made = onnx.NodeProto()
+    made.CopyFrom(write.node)
+    made.input[:], made.output[:] = inputs, outputs
+    write.nodes.append(made)
+    return made
+
+
+def _truth(write: Writer, name: str) -> bool:
+    """Whether a tensor holds only zeros and ones, because it is a cast of booleans."""
+    maker = write.makers.get(name)
+    source = maker.input[0] if maker is not None and maker.op_type == "Cast" else ""
+    return source in write.types and write.types[source].elem == "bool"
+
+
+def _nothing(write: Writer) -> bool:
     """Write the operator's result on an empty tensor as a constant."""
-    value, (name, *_) = _NOTHING.get(node.op_type), node.output
-    if value is None or not write.empty(node.input[0]) or name not in write.types:
+    value, (name, *_) = _NOTHING.get(write.node.op_type), write.node.output
+    if value is None or not _empty(write, write.node.input[0]) or name not in write.types:
         return False
-    elem, shape = write.types[name]
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+    shape, dtype = _form(write, name)
     if prod(shape) > _MOST:
         return False
     if dtype.kind in "iub":
@@ -148,90 +122,77 @@ def _nothing(write: _Settler, node: onnx.NodeProto) -> bool:
         if np.isinf(value):
             # The smallest or largest value that the type can hold.
             bounds = (0, 1)
-            if dtype.kind != "b" and not write.truth(node.input[0]):
+            if dtype.kind != "b" and not _truth(write, write.node.input[0]):
                 bounds = np.iinfo(dtype).min, np.iinfo(dtype).max
             value = bounds[value > 0]
-    write.full(name, elem, shape, value)
+    _full(write, name, value)
     return True
 
 
-def _place(write: _Settler, node: onnx.NodeProto) -> bool:
+def _place(write: Writer) -> bool:
     """Refuse to find the index of an extreme element in an empty axis."""
-    if not write.empty(node.input[0]):
+    if not _empty(write, write.node.input[0]):
         return False
-    reason = f"{node.op_type} `{node.name}` has no elements to choose from"
+    reason = f"{write.node.op_type} `{write.node.name}` has no elements to choose from"
     raise error("P0108", reason=reason)
 
 
-def _loss(write: _Settler, node: onnx.NodeProto) -> bool:
+def _loss(write: Writer) -> bool:
     """Write the loss without targets as a constant."""
-    value = _LOSSES.get(_attribute(node, "reduction", b"mean"))
-    if value is None or not write.empty(node.input[1]) or node.output[0] not in write.types:
+    (loss, *others), value = write.node.output, _LOSSES.get(write.attribute("reduction", b"mean"))
+    if value is None or not _empty(write, write.node.input[1]) or loss not in write.types:
         return False
-    write.full(node.output[0], *write.types[node.output[0]], value)
-    for name in node.output[1:]:
-        if name:
-            write.full(name, *write.types[name], 0)
+    _full(write, loss, value)
+    for name in filter(None, others):
+        _full(write, name, 0)
     return True
 
 
-def _gemm(write: _Settler, node: onnx.NodeProto) -> bool:
+def _gemm(write: Writer) -> bool:
     """Replace a product without terms by zeros, plus the added operand if there is one."""
-    (name,) = node.output
-    if name not in write.types or prod(write.types[name][1]) > _MOST:
+    (name,), added = write.node.output, write.input(2)
+    if name not in write.types or prod(write.types[name].shape) > _MOST:
         return False
-    elem, shape = write.types[name]
-    zeros = (
-        reserved(f"{name}.zeros", write.taken) if len(node.input) > 2 and node.input[2] else name
-    )
-    write.full(zeros, elem, shape, 0)
-    if zeros == name:
+    if not added:
+        _full(write, name, 0)
         return True
-    added, beta = node.input[2], float(_attribute(node, "beta", 1.0))
-    if beta != 1:
-        factor, scaled = (reserved(f"{name}.{what}", write.taken) for what in ("beta", "scaled"))
-        write.full(factor, elem, (), beta)
-        write.op(node, "Mul", (added, factor), scaled)
-        added = scaled
-    write.op(node, "Add", (zeros, added), name)
+    if (beta := float(write.attribute("beta", 1.0))) != 1:
+        added = write.op("Mul", added, beta)
+    zeros = write.constant(np.zeros(*_form(write, name)), "zeros")
+    write.op("Add", zeros, added, result=name)
     return True
 
 
-def _concat(write: _Settler, node: onnx.NodeProto) -> bool:
+def _concat(write: Writer) -> bool:
     """Drop the empty parts."""
-    parts = [name for name in node.input if not write.empty(name)]
+    parts = [name for name in write.node.input if not _empty(write, name)]
     if len(parts) == 1:
-        write.op(node, "Identity", parts, node.output[0])
-        return True
-    kept = onnx.NodeProto()
-    kept.CopyFrom(node)
-    del kept.input[:]
-    kept.input.extend(parts)
-    write.nodes.append(kept)
+        write.op("Identity", *parts, result=write.node.output[0])
+    else:
+        _changed(write, parts, write.node.output)
     return True
 
 
-def _split(write: _Settler, node: onnx.NodeProto) -> bool:
+def _split(write: Writer) -> bool:
     """Make only the parts that have elements."""
-    if not all(name and name in write.types for name in node.output):
+    x, names, axis = write.node.input[0], write.node.output, int(write.attribute("axis", 0))
+    if not all(name in write.types for name in names):
         return False
-    parts = [name for name in node.output if not write.empty(name)]
-    for name in node.output:
+    parts = [name for name in names if not _empty(write, name)]
+    for name in names:
         if name not in parts:
-            write.full(name, *write.types[name], 0)
+            _full(write, name, 0)
     if len(parts) == 1:
-        write.op(node, "Identity", node.input[:1], parts[0])
+        write.op("Identity", x, result=parts[0])
         return True
-    axis = int(_attribute(node, "axis", 0))
-    sizes = np.array([write.types[name][1][axis] for name in parts], dtype=np.int64)
-    given = reserved(f"{node.output[0]}.sizes", write.taken)
-    write.constant(numpy_helper.from_array(sizes, given))
-    write.op(node, "Split", (node.input[0], given), *parts)
-    write.nodes[-1].attribute.append(helper.make_attribute("axis", axis))
+    sizes = write.ints([write.types[name].shape[axis] for name in parts])
+    made = _changed(write, [x, sizes], parts)
+    del made.attribute[:]
+    made.attribute.append(helper.make_attribute("axis", axis))
     return True
 
 
-_RULES: dict[str, Callable[[_Settler, onnx.NodeProto], bool]] = {
+_RULES: dict[str, Rule] = {
     "ArgMax": _place,
     "ArgMin": _place,
     "SoftmaxCrossEntropyLoss": _loss,

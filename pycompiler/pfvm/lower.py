@@ -33,7 +33,7 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
     if has_first(model):
         model = prepare(decompose(model, static_types(model), target, first=True))
     written = decompose(model, static_types(model), target)
-    plain = prepare(written) if written is not model else prepare(model)
+    plain = prepare(written)
     made = _made(written, model)
     for _ in range(_DEEPEST):
         whole = write_out_functions(plain, static_types(plain))

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .composites.writer import Writer
+from .composites.writer import Rule, Writer, rewritten
 from .metadata import read, record
 from .names import all_names, bodies_of, fresh, graphs, keys, record_keys, reserved
 from .opsets import NEWEST, OLDEST, STANDARD, opset_of
@@ -69,26 +69,21 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
     given, results = keys(model)
     plain, registered = detach(model)
     plain = prepare(unroll(plain) if inner else plain)
-    types, taken = static_types(plain), all_names(plain.graph)
-    data = {t.name: numpy_helper.to_array(t) for t in plain.graph.initializer}
+    taken = all_names(plain.graph)
     calls, new = (reserved(name, taken) for name in (_CALLS, f"{_CALLS}__new"))
     drawn = _Sites(calls)
-    nodes, constants = [], []
-    for node in plain.graph.node:
+
+    def rule_of(node: onnx.NodeProto) -> Rule | None:
         rule = RULES.get(node.op_type) if node.domain in STANDARD and is_random(node) else None
-        read_here = {name: data[name] for name in node.input if name in data}
-        write = Writer(node, types, taken, read_here)
-        if rule is not None and rule(write, drawn):
-            nodes += write.nodes
-            constants += write.constants
-        else:
-            nodes.append(node)
+        return rule and (lambda write: rule(write, drawn))
+
+    plain = rewritten(plain, static_types(plain), rule_of)
     if not drawn.count:
         return model
-    one = reserved(f"{calls}.one", taken)
-    constants.append(numpy_helper.from_array(np.array(1, np.int32), one))
-    nodes.append(helper.make_node("Add", [calls, one], [new], name=new))
-    out = with_nodes(plain, nodes, constants)
+    name = fresh(f"{calls}.one", all_names(plain.graph))
+    one = numpy_helper.from_array(np.array(1, np.int32), name)
+    added = helper.make_node("Add", [calls, one.name], [new], name=new)
+    out = with_nodes(plain, [*plain.graph.node, added], [one])
     out.graph.output.append(helper.make_tensor_value_info(new, TensorProto.INT32, ()))
     first = np.array(read(model, _START, 0), np.int32)
     out = attach(out, [*registered, numpy_helper.from_array(first, calls)])
@@ -139,7 +134,7 @@ class _Draw:
         self.write, self.sites, self.draws = write, sites, 0
 
     def op(self, op: str, *inputs: str | float) -> str:
-        """Append an operator of floats; numbers become constants."""
+        """Append an operator of singles; numbers become constants."""
         return self.write.op(op, *(n if isinstance(n, str) else self.single(n) for n in inputs))
 
     def single(self, value: float) -> str:

@@ -6,19 +6,19 @@ condition stays true; a Scan if the length of its axis is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from .composites.writer import Rule, Writer, rewritten
 from .declared import constants
 from .known_shapes import known_types
-from .names import all_names, bodies_of, graphs, rename, reserved
+from .names import bodies_of, graphs, rename
 from .opsets import OLDEST, STANDARD, opset_of
 from .prepare import prepare
-from .with_nodes import with_nodes
 
 #: The most turns, and the most nodes that all turns of all loops may make.
 _MOST_TURNS, _MOST_NODES = 128, 2048
@@ -59,97 +59,70 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     if opset_of(model) < OLDEST:
         return model
-    found: dict[int, _Turns] = {}
     types, known = known_types(model.graph), constants(model.graph)
-    room = _MOST_NODES
-    for number, node in enumerate(model.graph.node):
-        if node.op_type not in _RULES or node.domain not in STANDARD:
-            continue
-        turns = _RULES[node.op_type](node, {n: shape for n, (_, shape) in types.items()}, known)
+    shapes, room = {name: shape for name, (_, shape) in types.items()}, _MOST_NODES
+
+    def rule_of(node: onnx.NodeProto) -> Rule | None:
+        nonlocal room
+        turns_of = _RULES.get(node.op_type) if node.domain in STANDARD else None
+        turns = None if turns_of is None else turns_of(node, shapes, known)
         if turns is None:
-            continue
+            return None
         size = sum(len(part.node) for body in bodies_of(node) for part in graphs(body))
-        if 0 < turns.count <= _MOST_TURNS and turns.count * (size + len(turns.read)) <= room:
-            room -= turns.count * (size + len(turns.read))
-            found[number] = turns
-    if not found:
-        return model
-    out = with_nodes(model, ())
-    writer = _Writer(out.graph, all_names(model.graph))
-    nodes = []
-    for number, node in enumerate(model.graph.node):
-        nodes += list(writer.turns(node, found[number])) if number in found else [node]
-    out.graph.node.extend(nodes)
-    return out
+        made = turns.count * (size + len(turns.read))
+        if not 0 < turns.count <= _MOST_TURNS or made > room:
+            return None
+        room -= made
+        return lambda write: _write(write, turns)
+
+    return rewritten(model, {}, rule_of)
 
 
-class _Writer:
-    """Writes turns into a graph, with names that are new."""
+def _write(write: Writer, turns: _Turns) -> bool:
+    """Append all turns of a loop."""
+    node, (body,) = write.node, bodies_of(write.node)
+    kept = {t.name: write.constant(numpy_helper.to_array(t), t.name) for t in body.initializer}
+    true = write.constant(np.array(True), "true") if turns.counted else ""
+    state, joined = list(turns.state), [[] for _ in turns.joined]  # type: ignore[var-annotated]
+    for turn in range(turns.count):
+        given = [write.constant(np.array(turn), f"{turn}"), true] if turns.counted else []
+        given += state
+        for value, axis, backwards in turns.read:
+            at = np.array(turns.count - 1 - turn if backwards else turn)
+            given.append(write.op("Gather", value, write.constant(at, "at"), axis=axis))
+        names = dict(zip((value.name for value in body.input), given, strict=True)) | kept
+        made = _copy(write, body, names, f"{node.name or node.op_type}.{turn}")
+        write.nodes += made.node
+        results = [value.name for value in made.output][int(turns.counted) :]
+        state = results[: len(state)]
+        for values, one in zip(joined, results[len(state) :], strict=True):
+            values.append(one)
+    for value, name in zip(state, node.output, strict=False):
+        if name:
+            write.op("Identity", value, result=name)
+    ends = zip(node.output[len(state) :], joined, turns.joined, strict=False)
+    for name, values, (axis, backwards) in ends:
+        if name:
+            axes, ordered = write.ints([axis]), reversed(values) if backwards else values
+            parts = [write.op("Unsqueeze", value, axes) for value in ordered]
+            write.op("Concat", *parts, result=name, axis=axis)
+    return True
 
-    def __init__(self, graph: onnx.GraphProto, taken: set[str]):
-        self.graph, self.taken = graph, taken
 
-    def constant(self, wanted: str, value: object, dtype: type) -> str:
-        name = reserved(wanted, self.taken)
-        self.graph.initializer.append(numpy_helper.from_array(np.array(value, dtype), name))
-        return name
-
-    def turns(self, node: onnx.NodeProto, turns: _Turns) -> Iterator[onnx.NodeProto]:
-        (body,) = bodies_of(node)
-        stem = node.name or node.output[0] or node.op_type
-        kept = {
-            tensor.name: reserved(f"{stem}.{tensor.name}", self.taken)
-            for tensor in body.initializer
-        }
-        for tensor in body.initializer:
-            held = self.graph.initializer.add()
-            held.CopyFrom(tensor)
-            held.name = kept[tensor.name]
-        true = self.constant(f"{stem}.true", True, bool) if turns.counted else ""
-        state, joined = list(turns.state), [[] for _ in turns.joined]  # type: ignore[var-annotated]
-        for turn in range(turns.count):
-            given = [self.constant(f"{stem}.{turn}", turn, np.int64), true] if turns.counted else []
-            given += state
-            for value, axis, backwards in turns.read:
-                at = turns.count - 1 - turn if backwards else turn
-                index = self.constant(f"{stem}.at{at}", at, np.int64)
-                given.append(reserved(f"{value}.{at}", self.taken))
-                yield helper.make_node("Gather", [value, index], [given[-1]], axis=axis)
-            names = dict(zip((value.name for value in body.input), given, strict=True)) | kept
-            made = self._copy(body, names, f"{stem}.{turn}")
-            yield from made.node
-            results = [value.name for value in made.output][int(turns.counted) :]
-            state = results[: len(state)]
-            for values, one in zip(joined, results[len(state) :], strict=True):
-                values.append(one)
-        for value, name in zip(state, node.output, strict=False):
-            if name:
-                yield helper.make_node("Identity", [value], [name])
-        ends = zip(node.output[len(state) :], joined, turns.joined, strict=False)
-        for name, values, (axis, backwards) in ends:
-            if not name:
-                continue
-            axes, parts = self.constant(f"{name}.axes", [axis], np.int64), []
-            for value in reversed(values) if backwards else values:
-                parts.append(reserved(f"{value}.part", self.taken))
-                yield helper.make_node("Unsqueeze", [value, axes], [parts[-1]])
-            yield helper.make_node("Concat", parts, [name], axis=axis)
-
-    def _copy(self, body: onnx.GraphProto, names: Mapping[str, str], stem: str) -> onnx.GraphProto:
-        """Return a body with the given names for its inputs and constants, and new ones for all."""
-        made = onnx.GraphProto()
-        made.CopyFrom(body)
-        inner = {v.name for part in graphs(made) for v in (*part.input, *part.initializer)}
-        inner |= {name for part in graphs(made) for n in part.node for name in n.output}
-        new = {
-            name: reserved(f"{stem}.{name}", self.taken)
-            for name in sorted(inner - set(names) - {""})
-        }
-        rename(made, {**new, **names})
-        for part in graphs(made):
-            for node in part.node:
-                node.name = f"{stem}.{node.name or node.op_type}"
-        return made
+def _copy(
+    write: Writer, body: onnx.GraphProto, names: Mapping[str, str], stem: str
+) -> onnx.GraphProto:
+    """Return a body with the given names for its inputs and constants, and new ones for all."""
+    made = onnx.GraphProto()
+    made.CopyFrom(body)
+    inner = {v.name for part in graphs(made) for v in (*part.input, *part.initializer)}
+    inner |= {name for part in graphs(made) for n in part.node for name in n.output}
+    new = {name: write.name(f"{stem}.{name}") for name in sorted(inner - set(names) - {""})}
+    rename(made, {**new, **names})
+    for part in graphs(made):
+        for node in part.node:
+            node.name = f"{stem}.{node.name or node.op_type}"
+    return made
 
 
 def _scan(

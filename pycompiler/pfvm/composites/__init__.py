@@ -6,20 +6,15 @@ flow and functions stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import onnx
-from onnx import numpy_helper
 
 from ...graph.graph import TensorType
 from ...machine import Target
 from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
-from ..declared import constants
-from ..device_functions import with_functions
-from ..names import all_names
 from ..opsets import OLDEST, opset_of
-from ..with_nodes import with_nodes
 from . import (
     activations,
     attention,
@@ -54,7 +49,7 @@ from . import (
     transposed_convolution,
 )
 from .tile_choice import passes_beside_convolutions
-from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Writer
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Rule, rewritten
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class Composite:
     operators of this table.
     """
 
-    write: Callable[[Writer], bool]
+    write: Rule
     error: str
     elems: frozenset[str] = FLOATS
     note: str = ""
@@ -240,46 +235,16 @@ def decompose(
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
-    data = constants(model.graph)
-    taken = all_names(model.graph)
-    given = frozenset(value.name for value in model.graph.input)
-    makers = {name: node for node in model.graph.node for name in node.output}
     passes = passes_beside_convolutions(model.graph, types)
-    nodes: list[onnx.NodeProto] = []
-    made: list[onnx.TensorProto] = []
-    functions: list[onnx.FunctionProto] = []
-    for node in model.graph.node:
+
+    def rule_of(node: onnx.NodeProto) -> Rule | None:
         rule = _rule(node)
         if rule is None or (first and not rule.first) or node.output[0] in keep:
-            nodes.append(node)
-            continue
-        written = _write(rule, node, types, taken, data, given, target, makers, passes)
-        if written is None:
-            nodes.append(node)
-        else:
-            nodes += written.nodes
-            made += written.constants
-            functions += written.functions
-    return with_functions(with_nodes(model, nodes, made), functions)
+            return None
+        return rule.write if types[node.input[0]].elem in rule.elems else None
+
+    return rewritten(model, types, rule_of, target=target, passes=passes)
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:
     return COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-
-
-def _write(
-    rule: Composite,
-    node: onnx.NodeProto,
-    types: dict[str, TensorType],
-    taken: set[str],
-    data: dict[str, onnx.TensorProto],
-    given: frozenset[str],
-    target: Target | None,
-    makers: dict[str, onnx.NodeProto],
-    passes: float,
-) -> Writer | None:
-    if types[node.input[0]].elem not in rule.elems:
-        return None
-    read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target, given, makers, passes)
-    return write if rule.write(write) else None

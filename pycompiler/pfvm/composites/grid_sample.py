@@ -32,29 +32,24 @@ class _Points:
     corners: bool
     padding: str
 
-    def numbers(self, op: str, *inputs: str | float) -> str:
-        """Append an operator; numbers become constants."""
-        names = (self.write.number(i) if isinstance(i, int | float) else i for i in inputs)
-        return self.write.op(op, *names)
-
     def inside(self, at: str) -> str:
         """Append what padding makes of places; places that count as zeros stay where they are."""
         if self.padding == "reflection":
             at = self._reflected(at)
         if self.padding == "zeros":
             return at
-        return self.numbers("Clip", at, 0.0, self.size - 1.0)
+        return self.write.op("Clip", at, 0.0, self.size - 1.0)
 
     def _reflected(self, at: str) -> str:
         """Append the reflection at the centres of the outer places, or at their outer edges."""
         low, span = (0.0, self.size - 1.0) if self.corners else (-0.5, float(self.size))
         if not span:
-            return self.numbers("Mul", at, 0.0)
-        far = self.numbers("Abs", self.numbers("Sub", at, low))
-        turns = self.numbers("Floor", self.numbers("Mul", far, 0.5 / span))
-        rest = self.numbers("Sub", far, self.numbers("Mul", turns, 2 * span))
-        back = self.numbers("Abs", self.numbers("Sub", rest, span))
-        return self.numbers("Sub", low + span, back)
+            return self.write.op("Mul", at, 0.0)
+        far = self.write.op("Abs", self.write.op("Sub", at, low))
+        turns = self.write.op("Floor", self.write.op("Mul", far, 0.5 / span))
+        rest = self.write.op("Sub", far, self.write.op("Mul", turns, 2 * span))
+        back = self.write.op("Abs", self.write.op("Sub", rest, span))
+        return self.write.op("Sub", low + span, back)
 
     def weights(self, mode: str) -> str:
         """Append the weights of all places, of shape (pictures, places, points)."""
@@ -65,9 +60,9 @@ class _Points:
         at = self.inside(self.at)
         if mode == "nearest":
             same = self.write.op("Equal", self.write.op("Round", at), number)
-            return self.numbers("Where", same, 1.0, 0.0)
+            return self.write.op("Where", same, 1.0, 0.0)
         away = self.write.op("Abs", self.write.op("Sub", at, number))
-        return self.numbers("Max", self.numbers("Sub", 1.0, away), 0.0)
+        return self.write.op("Max", self.write.op("Sub", 1.0, away), 0.0)
 
     def _cubic(self, number: str) -> str:
         """Append weights of the four nearest places; padding moves each of them alone."""
@@ -75,11 +70,11 @@ class _Points:
         part = self.write.op("Sub", self.at, low)
         total = ""
         for tap in range(-1, 3):
-            place = self.inside(self.numbers("Add", low, float(tap)))
-            away = self.numbers("Abs", self.numbers("Sub", part, float(tap)))
+            place = self.inside(self.write.op("Add", low, float(tap)))
+            away = self.write.op("Abs", self.write.op("Sub", part, float(tap)))
             weight = self._polynomial(away, near=tap in (0, 1))
             same = self.write.op("Equal", place, number)
-            own = self.numbers("Where", same, weight, 0.0)
+            own = self.write.op("Where", same, weight, 0.0)
             total = self.write.op("Add", total, own) if total else own
         return total
 
@@ -87,9 +82,9 @@ class _Points:
         """Append the weight of a place ``away`` from a point: at most 1 (``near``), else 1 to 2."""
         a = _CUBIC
         powers = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
-        found = self.numbers("Add", self.numbers("Mul", away, powers[0]), powers[1])
+        found = self.write.op("Add", self.write.op("Mul", away, powers[0]), powers[1])
         for power in powers[2:]:
-            found = self.numbers("Add", self.numbers("Mul", found, away), power)
+            found = self.write.op("Add", self.write.op("Mul", found, away), power)
         return found
 
 

@@ -107,14 +107,10 @@ def _samples(count: int, ratio: int) -> Array:
 def _weights(write: Writer, way: _Way) -> str:
     """Append the same weights of regions that the model computes."""
 
-    def op(name: str, *inputs: str | float) -> str:
-        names = (write.number(i) if isinstance(i, int | float) else i for i in inputs)
-        return write.op(name, *names)
-
     def wide(array: Array, shape: Sequence[int]) -> str:
         return write.own(array.reshape(shape), "places")
 
-    regions = write.type(1).shape[0]
+    op, regions = write.op, write.type(1).shape[0]
     start, end = (
         op("Mul", write.cut(write.node.input[1], [1], [column], [column + 1]), way.scale)
         for column in (1 - way.axis, 3 - way.axis)

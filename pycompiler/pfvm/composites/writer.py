@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
@@ -12,12 +12,14 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ...graph.dtypes import device_dtype
+from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ...machine import Target
-from ..device_functions import DEVICE, PICK, function_of
-from ..names import reserved
+from ..declared import constants
+from ..device_functions import DEVICE, PICK, function_of, with_functions
+from ..names import all_names, reserved
 from ..session import Array
+from ..with_nodes import with_nodes
 
 #: The element types that most rules accept. Short floats are singles on the device.
 FLOATS = frozenset({"float", "float16", "bfloat16"})
@@ -128,14 +130,21 @@ class Writer:
         kind = onnx.TensorProto.DataType.Value(self.type(0).elem.upper())
         return self.constant(array.astype(helper.tensor_dtype_to_np_dtype(kind)), what)
 
+    def cast(self, value: str, elem: str, result: str | None = None) -> str:
+        """Append a Cast to an element type."""
+        return self.op("Cast", value, result=result, to=onnx_elem_type(elem))
+
     def ints(self, values: Sequence[int]) -> str:
         """Return the name of a constant of integers, such as axes."""
         return self.constant(np.asarray(values, dtype=np.int64), "axes")
 
-    def op(self, op: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
-        """Append a node; return the name of its result."""
+    def op(
+        self, op: str, *inputs: str | float, result: str | None = None, **attributes: Any
+    ) -> str:
+        """Append a node; return the name of its result. Numbers get the node's element type."""
+        names = [one if isinstance(one, str) else self.number(one) for one in inputs]
         name = result or self.name(op)
-        made = helper.make_node(op, list(inputs), [name], **attributes)
+        made = helper.make_node(op, names, [name], **attributes)
         made.name = f"{self.node.name or self.node.op_type}.{op.partition('.')[0]}.{self.count}"
         self.count += 1
         made.metadata_props.extend(self.node.metadata_props)
@@ -292,3 +301,38 @@ def axis_of(write: Writer, default: int) -> int:
     """Return the attribute `axis`, counted from the front."""
     rank = len(write.type(0).shape)
     return int(write.attribute("axis", default)) % rank if rank else 0
+
+
+#: Appends what replaces a node; False leaves the node.
+Rule = Callable[[Writer], bool]
+
+
+def rewritten(
+    model: onnx.ModelProto,
+    types: dict[str, TensorType],
+    rule_of: Callable[[onnx.NodeProto], Rule | None],
+    **known: Any,
+) -> onnx.ModelProto:
+    """Return ``model`` with what rules write in place of its nodes; itself if they write nothing.
+
+    ``types`` are the types of its values. ``known`` goes to all writers.
+    """
+    data, taken = constants(model.graph), all_names(model.graph)
+    given = frozenset(value.name for value in model.graph.input)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    nodes: list[onnx.NodeProto] = []
+    made: list[onnx.TensorProto] = []
+    functions: list[onnx.FunctionProto] = []
+    changed = False
+    for node in model.graph.node:
+        if (rule := rule_of(node)) is not None:
+            read = {n: numpy_helper.to_array(data[n]) for n in node.input if n in data}
+            write = Writer(node, types, taken, read, given=given, makers=makers, **known)
+            if rule(write):
+                nodes += write.nodes
+                made += write.constants
+                functions += write.functions
+                changed = True
+                continue
+        nodes.append(node)
+    return with_functions(with_nodes(model, nodes, made), functions) if changed else model
