@@ -7,8 +7,6 @@ placing nodes. Later ones take what was best there: nodes of one network are muc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..code.lines import Fragment
 from ..machine import Target
 from .addressed_lines import Shelf
@@ -25,20 +23,15 @@ WINDOW = 1 << 15
 
 
 class Windows:
-    """Makes the program of nodes that come one after the other; ``merged``: they may share lines.
-
-    If the first part takes longer merged than its nodes one after the other, no part is merged.
-    """
+    """Makes the program of nodes that come one after the other; if ``merged``, they share lines."""
 
     def __init__(self, addresses: Addresses, target: Target, *, merged: bool):
-        self._addresses, self._target = addresses, target
+        self._addresses, self._target, self._merged = addresses, target, merged
         self._codes: list[Code] = []
         self._nodes: list[tuple[str, str, Fragment]] = []
         self._kinds: list[Kind] = []
         self._behind, self._lines = START, 0
         self._ways: dict[bool, Way] = {}
-        #: Whether each form is made; after the first part, only the better one.
-        self._forms: Mapping[bool, bool] = {False: True, True: merged}
 
     def add(self, name: str, comment: str, fragment: Fragment, kind: Kind) -> None:
         """Add a node."""
@@ -55,18 +48,12 @@ class Windows:
 
     def _close(self) -> None:
         """Make the program of the nodes since the last part."""
-        nodes, addresses, target, kinds = self._nodes, self._addresses, self._target, self._kinds
-        shelf, found = Shelf(addresses, target), dict[bool, Code]()
-        if self._forms[True]:
-            merged = merge(nodes, addresses, target, kinds, shelf, self._behind, self._ways)
-            if merged is not None:
-                found[True] = merged
-        if self._forms[False] or not found:
-            downloads = [kind is Kind.DOWNLOAD for kind in kinds]
-            found[False] = concatenate(nodes, addresses, target, downloads, shelf, self._behind)
-        best = min(found, key=lambda form: (found[form].cycles, form))
-        if len(found) > 1:
-            self._forms = {form: form is best for form in found}
-        self._codes.append(found[best])
-        self._behind = Behind(self._behind.nodes + len(nodes), found[best].last)
+        nodes, addresses, target, behind = self._nodes, self._addresses, self._target, self._behind
+        shelf, code = Shelf(addresses, target), None
+        if self._merged:
+            code = merge(nodes, addresses, target, self._kinds, shelf, behind, self._ways)
+        if code is None:
+            code = concatenate(nodes, addresses, target, shelf, behind)
+        self._codes.append(code)
+        self._behind = Behind(behind.nodes + len(nodes), code.last)
         self._nodes, self._kinds, self._lines = [], [], 0

@@ -35,7 +35,6 @@ from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.emit.merge import merge
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
-from pycompiler.emit.segments import emit_segments
 from pycompiler.emit.shifted import raised
 from pycompiler.emit.text import operand_text
 from pycompiler.emit.units import Kind, Unit, _chunks, prepare
@@ -329,16 +328,3 @@ def test_a_chunk_stays_where_its_lines_read_other_words() -> None:
 
     assert [unit.streams for unit in chunks(0)] == [True, True]
     assert [unit.streams for unit in chunks(128)] == [False, False]
-
-
-def test_a_merged_program_that_is_slower_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, _ = chain(20, 2, 8)
-    graph, target = compiled(model, emit="concat")[0].graph, load_target("mini")
-    plain = emit_segments(graph, target)[0].code
-    assert plain is not None
-
-    def slow(*_: object) -> Code:
-        return Code((), (), (), plain.cycles)
-
-    monkeypatch.setattr("pycompiler.emit.windows.merge", slow)
-    assert emit_segments(graph, target, "l1merge")[0].code == plain
