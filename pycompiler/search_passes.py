@@ -13,8 +13,7 @@ from .graph.graph import MNGraph
 from .report.codegen_dir import SIMULATION
 from .request import Request
 from .scheduler.annealing.scheduler import NAME, Annealing
-from .simulation.cheapest import cheapest
-from .simulation.graph_costs import Simulation, simulate_graph, with_own_orders
+from .simulation.graph_costs import Simulation, simulate_graph
 from .simulation.run import executor_of
 from .simulation.settings import DEFAULT
 
@@ -47,7 +46,7 @@ class Searches:
         return {SIMULATION: json.dumps(self._simulation.json(), indent=1) + "\n"}
 
     def simulate(self, graph: MNGraph) -> MNGraph:
-        """Simulate the nodes of a graph with layouts, and give them the best orders. P0703."""
+        """Simulate the nodes of a graph with layouts, which stays as it is. P0703."""
         options, report = self._request.options, self._request.report
         target, known = self._request.target, self._request.known
 
@@ -61,7 +60,7 @@ class Searches:
         report.data["passes"][-1] |= dict(found.facts)
         for remark in found.remarks:
             report.note(f"simulation: {remark}")
-        return found.best_orders(graph)
+        return graph
 
     def schedule(self, graph: MNGraph) -> MNGraph:
         """Run the scheduler that searches."""
@@ -82,21 +81,8 @@ class Searches:
         return found
 
     def emit(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
-        """Return the graph with its code.
-
-        Nodes may have the orders that simulation found best, or their own, whichever is cheaper: a
-        node by itself shares no lines.
-        """
+        """Return the graph with its code."""
         found = self._scheduled(graph, addressed)
-        plain = replace(found, graph=with_own_orders(found.graph))
-        pairs = zip(found.graph.nodes, plain.graph.nodes, strict=True)
-        changed = sum(one != own for one, own in pairs)
-        if changed:
-            ways = {"own": plain, "best": found}
-            taken, cycles = cheapest(ways)
-            facts = {"cycles": cycles["best"], "cycles_of_own_orders": cycles["own"]}
-            self._request.report.data["passes"][-1]["orders"] = {"nodes": changed, **facts}
-            found = ways[taken]
         return found.graph, found.segments
 
     def _scheduled(self, graph: MNGraph, addressed: Addressed) -> _Way:
@@ -140,14 +126,6 @@ class _Way:
     @cached_property
     def segments(self) -> list[Segment]:
         return emit_segments(self.graph, self.request.target, self.request.options.emit)
-
-    @property
-    def estimated(self) -> int:
-        return self.request.plans.estimates.cycles(self.graph, self.request.target)
-
-    @property
-    def cycles(self) -> int:
-        return self.counts["cycles"]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -55,4 +55,4 @@ def chosen(nodes: Sequence[MNNode], graph: MNGraph) -> str:
         for side in (node.inputs, node.outputs)
     ]
     at = "" if node.inplace is None else f" on input {node.inplace}"
-    return " -> ".join(sides) + at + (f" by {node.order}" if node.order else "")
+    return " -> ".join(sides) + at

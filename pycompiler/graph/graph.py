@@ -118,15 +118,6 @@ class MNNode:
     plan: Plan | None = None
     origin: str | None = field(default=None, compare=False)
 
-    @property
-    def order(self) -> str:
-        """The order of the node's work that its plan names; empty is the schedule's own."""
-        return "" if self.plan is None else self.plan.order
-
-    def in_order(self, order: str) -> MNNode:
-        """Return the node with another order of its work; one without a plan has no other."""
-        return self if self.plan is None else replace(self, plan=replace(self.plan, order=order))
-
     def near(self, other: MNNode) -> MNNode:
         """Return the node for the line of source and the segment of another node."""
         return replace(self, source=other.source, segment=other.segment)

@@ -8,7 +8,7 @@ a JSON object: the name of the schedule, and its numbers by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import PycompilerError
@@ -18,19 +18,12 @@ from .layout_text import parse_layout
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a node; each schedule is a subclass.
-
-    ``order`` names another order of the same work than the schedule's own one: operands, results
-    and bits are the same. Node simulation chooses it.
-    """
-
-    order: str = field(default="", kw_only=True)
+    """The plan of a node; each schedule is a subclass."""
 
     @property
     def json(self) -> dict[str, dict[str, Any]]:
-        """The text form as an object; numbers that have their default are left out."""
-        facts = {own.name: _shown(getattr(self, own.name)) for own in fields(self)}
-        return {type(self).__name__: {key: one for key, one in facts.items() if one != ""}}
+        """The text form as an object."""
+        return {type(self).__name__: {n.name: _shown(getattr(self, n.name)) for n in fields(self)}}
 
 
 @dataclass(frozen=True)

@@ -182,13 +182,6 @@ class Layer(ABC):
         """
         return None
 
-    def orders(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-        """Return the names of other orders of the code for the same layouts and words of LM.
-
-        Node simulation tries them; the node's plan has the chosen one.
-        """
-        return ()
-
     @abstractmethod
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield the reasons why this layer does not accept the layouts and locations of a node."""

@@ -36,7 +36,7 @@ from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
-from .products import resident, streamed
+from .products import streamed
 from .products.choose import candidate_layouts, choose_layouts, code, steps
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
@@ -122,10 +122,6 @@ class Product(UntiedAxes):
         known = {node.inputs[1]: Location.LM1, node.inputs[0]: Location.LM0}
         banks = [known.get(name, beside) for name in dict.fromkeys(node.inputs) if name]
         return Placement(tuple(banks), (beside,))
-
-    def orders(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-        """Return the other orders in which a resident product may work."""
-        return () if isinstance(node.plan, Streamed) else resident.orders(node, graph, target)
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""

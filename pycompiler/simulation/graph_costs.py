@@ -52,19 +52,6 @@ class Simulation:
         own, *others = ((setting, self.outcomes[key]) for setting, key in self.nodes[node])
         return [own, *(one for one in others if not one[1].refused)]
 
-    def best_orders(self, graph: MNGraph) -> MNGraph:
-        """Return the graph with the order of each node's code that takes the fewest cycles.
-
-        Operands are where the layer asks for them. A layer's own order stays if none is better.
-        """
-        nodes = []
-        for node in graph.nodes:
-            found = self.settings(node.name) if node.name in self.nodes else []
-            own = [one for one in found if replace(one[0], order="") == found[0][0]]
-            best = min(own, key=lambda one: one[1].cycles, default=None)
-            nodes.append(node if best is None else node.in_order(best[0].order))
-        return replace(graph, nodes=tuple(nodes))
-
     def move(self, op: str, value: str) -> Outcome:
         """Return the outcome of a download, an upload or a copy of a value."""
         return self.outcomes[self.moves[op, value]]
@@ -144,11 +131,6 @@ def simulate_graph(
             nodes.setdefault(name, []).append((task.setting, task.key))
     facts = {"simulated": len(tasks) - hits, "known": hits}
     return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks, facts)
-
-
-def with_own_orders(graph: MNGraph) -> MNGraph:
-    """Return the graph with the own order of each node's schedule."""
-    return replace(graph, nodes=tuple(node.in_order("") for node in graph.nodes))
 
 
 def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:

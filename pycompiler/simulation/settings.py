@@ -33,8 +33,6 @@ class Setting:
     outputs: tuple[Location, ...]
     inplace: int | None = None
     keeps: bool = False
-    #: another order of the code
-    order: str = ""
 
     @property
     def text(self) -> str:
@@ -45,21 +43,22 @@ class Setting:
         shown = " -> ".join(sides)
         if self.inplace is not None:
             shown += f" on input {self.inplace}" + (", which is kept" if self.keeps else "")
-        return f"{shown} by {self.order}" if self.order else shown
+        return shown
 
 
 def own_setting(node: MNNode, graph: MNGraph) -> Setting:
     """Return the setting that the node's layer asks for."""
-    return replace(_setting(LAYERS[node.op].place(node, graph)), order=node.order)
+    placement = LAYERS[node.op].place(node, graph)
+    return Setting(placement.inputs, placement.outputs, placement.inplace)
 
 
 def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list[Setting]:
     """Return the settings to simulate, the layer's own first.
 
     ``fast`` has only that one. ``default`` adds the one that keeps the input in whose place the
-    result goes. ``best`` adds other orders of the code, and all banks that the layer accepts,
-    with and without in-place, where settings that differ only by the exchange of LM0 and LM1 count
-    once. ``full`` has those too, every setting that keeps an input, and all banks in every order.
+    result goes. ``best`` adds all banks that the layer accepts, with and without in-place, where
+    settings that differ only by the exchange of LM0 and LM1 count once. ``full`` has those too, and
+    every setting that keeps an input.
     """
     own = own_setting(node, graph)
     found = [own]
@@ -69,8 +68,6 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
         found.append(replace(own, keeps=True))
     if mode == DEFAULT:
         return found
-    orders = LAYERS[node.op].orders(node, graph, target)
-    found += (replace(own, order=order) for order in orders)
     inputs = [name for name in distinct(node.inputs) if name]
     if len(inputs) + len(node.outputs) > _MOST_OPERANDS:
         return found
@@ -86,9 +83,6 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
                 if kept not in seen:
                     seen.add(kept)
                     found.append(kept)
-    if mode == FULL:
-        others = [one for one in found if one != own and not one.order and not one.keeps]
-        found += (replace(one, order=order) for one in others for order in orders)
     return found
 
 
@@ -103,10 +97,6 @@ def accepted(node: MNNode, graph: MNGraph, target: Target, setting: Setting) -> 
     """Whether the layer accepts its operands in these memories."""
     there = placed(node, graph, setting)
     return next(iter(LAYERS[node.op].refusals(node, there, target)), None) is None
-
-
-def _setting(placement: Placement) -> Setting:
-    return Setting(placement.inputs, placement.outputs, placement.inplace)
 
 
 def mirror(setting: Setting) -> Setting:

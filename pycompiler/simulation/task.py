@@ -48,7 +48,7 @@ def task_of(node: MNNode, graph: MNGraph, setting: Setting, machine: str, digest
     alone, values, _ = renamed(replace(node, inplace=None), graph)
     banks = banks_of(alone, Placement(setting.inputs, setting.outputs))
     own = tuple(replace(value, location=banks[name]) for name, value in values.items())
-    alone = replace(alone, inplace=setting.inplace).in_order(setting.order)
+    alone = replace(alone, inplace=setting.inplace)
     return Task(alone, own, setting, machine, digest)
 
 

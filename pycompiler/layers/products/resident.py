@@ -23,9 +23,6 @@ from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
 
-#: Orders of the code beside the own one: one block of columns after the other, or one bank
-#: filled at a time.
-COLUMNS, ONE_BANK = "columns", "one_bank"
 #: Numbers of terms whose vectors are converted together, at most.
 _AHEAD = 4
 
@@ -63,10 +60,10 @@ def products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
         batch: Batch, vectors: Sequence[tuple[int, int]], tiles: Sequence[tuple[int, int, int]]
     ) -> Nest:
         values = one, other, out, bias
-        return _Blocks(kind, work, batch, vectors, tiles, values, tails, target).code(node.order)
+        return _Blocks(kind, work, batch, vectors, tiles, values, tails, target).code()
 
     def group(batch: Batch, vectors: Sequence[tuple[int, int]]) -> Nest:
-        several = _blocks_together(work, kind, len(vectors), target, node.order)
+        several = _blocks_together(work, kind, len(vectors), target)
         return alike(runs(work.tiles, several), len, partial(blocks, batch, vectors))
 
     yield each(work.batches, lambda b: alike(runs(work.vectors, most), len, partial(group, b)))
@@ -76,9 +73,9 @@ def counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
     """Return what decides the number of lines of a product."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     vectors = {len(own) for own in runs(work.vectors, _most_vectors(kind, target))}
-    together = [(n, _blocks_together(work, kind, n, target, node.order)) for n in sorted(vectors)]
+    together = [(n, _blocks_together(work, kind, n, target)) for n in sorted(vectors)]
     return (
-        (kind, node.order, tuple(together), work.row, work.width, work.taps, len(work.sums)),
+        (kind, tuple(together), work.row, work.width, work.taps, len(work.sums)),
         tuple(count for *_, count in work.sums if count < kind.block),
         (len(work.batches), len(work.vectors), len(work.tiles), bias_of(node) is None),
         tuple(graph.values[name].dtype for name in node.inputs[:2]),
@@ -102,26 +99,14 @@ def sums(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     return sum_l1bs(graph.values[node.outputs[0]], bias, rows, target)
 
 
-def orders(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
-    """Return the other orders of the code."""
-    work, kind = work_of(node, graph, target), precision_of(node, target)
-    vectors = min(len(work.vectors), _most_vectors(kind, target))
-    together = min(_blocks_together(work, kind, vectors, target, ""), len(work.tiles)) > 1
-    # Lines that overlap fill one bank at a time anyway.
-    overlap = _ahead(kind, -(-vectors // target.cycles), target) > 0
-    pairs = (together or vectors > target.cycles) and not overlap
-    pairs = pairs and len(work.sums) * len(work.tiles) > 1 and len(target.banks) > 1
-    return (*((COLUMNS,) if together else ()), *((ONE_BANK,) if pairs else ()))
-
-
-def _blocks_together(work: Work, kind: Precision, vectors: int, target: Target, order: str) -> int:
+def _blocks_together(work: Work, kind: Precision, vectors: int, target: Target) -> int:
     """Return how many blocks of rows are worked on together.
 
     If the matrix lies block behind block, as many as there are sums in the register file. Then its
     words are read in the order of their addresses, in which downloads bring them. So those of the
     next matrix may take their places one after the other. Otherwise two, which share their vectors.
     """
-    if order == COLUMNS or len(work.tiles) < 2:
+    if len(work.tiles) < 2:
         return 1
     groups = -(-vectors // target.cycles)
     room = max(1, _most_vectors(kind, target) // (groups * target.cycles))
@@ -165,7 +150,7 @@ class _Blocks:
         #: whether the bias and the result need the port of one memory at once
         self._copies = len(work.sums) == 1 and values[3] is not None
 
-    def code(self, order: str) -> Nest:
+    def code(self) -> Nest:
         """Yield the lines. Where blocks are ragged, those of each tap have an end of their own."""
         count = len(self.work.sums)
         turns = self.work.taps if self.tails.counts else 1
@@ -175,7 +160,7 @@ class _Blocks:
             numbers = range(first, first + own)
             whole = [n for n in numbers if self.work.sums[n][3] == self.kind.block]
             if whole:
-                yield from self._whole(numbers[: len(whole)], order)
+                yield from self._whole(numbers[: len(whole)])
             for number in numbers[len(whole) :]:
                 yield Repeat(self.places, partial(self._ragged, number))
 
@@ -183,14 +168,13 @@ class _Blocks:
         if self._copies:
             yield Repeat(self.places * self.groups, self._copy)
 
-    def _whole(self, numbers: range, order: str) -> Nest:
+    def _whole(self, numbers: range) -> Nest:
         """Yield the lines of whole blocks of terms."""
         registers = vector_registers(self.kind, self.target)
         height = tile_steps(self.kind, self.values[1], self.work.row, self.target)
         ahead = min(_AHEAD, _ahead(self.kind, self.groups, self.target))
         # Sums of one register must not follow each other at once: it is read later.
-        alone = order == ONE_BANK or self.places * self.groups == 1
-        banks = 1 if alone else len(self.target.banks)
+        banks = 1 if self.places * self.groups == 1 else len(self.target.banks)
         # A product waits for a line in each turn, or at the end for all vectors of a tile.
         if ahead and (self.places > 1 or self.groups < len(numbers) // banks):
             # Where the MAU is busier than the ALU, it would wait for the next tiles.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...cost.moves import chip_dram_rate
 from ...graph.graph import Location, MNGraph, MNNode, Side
@@ -155,15 +155,10 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
         return ()
     found: dict[Setting, int] = {}
     own = own_setting(node, graph)
-    settings = costs.settings(node.name)
-    same = {setting for setting, _ in settings if setting.order == own.order}
-    for setting, outcome in settings:
-        chosen = replace(setting, order=own.order)
-        if setting.keeps or (setting.order != own.order and (setting.order or chosen in same)):
-            continue
-        setting = chosen
-        found.setdefault(setting, outcome.cycles)
-        found.setdefault(_mirrored(setting, node, graph), outcome.cycles)
+    for setting, outcome in costs.settings(node.name):
+        if not setting.keeps:
+            found.setdefault(setting, outcome.cycles)
+            found.setdefault(_mirrored(setting, node, graph), outcome.cycles)
     assert own in found
     names = [name for name in distinct(node.inputs) if name]
     out: list[Choice] = []
