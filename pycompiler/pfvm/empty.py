@@ -7,7 +7,6 @@ other tensors is rewritten without the empty ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -16,10 +15,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import error
-from ..graph.dtypes import numpy_dtype, onnx_name
-from ..graph.graph import TensorType
+from ..graph.dtypes import numpy_dtype
 from .composites.writer import Rule, Writer, rewritten
-from .known_shapes import known_types
+from .known_shapes import tensor_types
 from .opsets import STANDARD
 
 #: Results with more elements stay operators, because a constant takes room in the app.
@@ -48,9 +46,8 @@ def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
     An operator without a rule stays if its result has elements. Constants stand in place of the
     empty inputs that it reads.
     """
-    known = known_types(model.graph)
-    empty = {name for name, (_, shape) in known.items() if 0 in shape}
-    types = {name: TensorType(onnx_name(elem), shape) for name, (elem, shape) in known.items()}
+    types = tensor_types(model.graph)
+    empty = {name for name, known in types.items() if 0 in known.shape}
     return rewritten(model, types, lambda n: None if empty.isdisjoint(_values(n)) else _settled)
 
 
@@ -72,7 +69,7 @@ def _settled(write: Writer) -> bool:
         return True
     given = [name for name in node.input if name in write.given and _empty(write, name)]
     names = {n: write.constant(np.zeros(*_form(write, n)), "none") for n in given}
-    _changed(write, [names.get(name, name) for name in node.input], node.output)
+    write.again([names.get(name, name) for name in node.input])
     return bool(given)
 
 
@@ -90,15 +87,6 @@ def _full(write: Writer, name: str, value: float) -> None:
     shape, dtype = _form(write, name)
     tensor = numpy_helper.from_array(np.full(shape, value, dtype), name)
     write.op("Constant", result=name, value=tensor)
-
-
-def _changed(write: Writer, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.NodeProto:
-    """Append the node with other inputs and outputs."""
-    made = onnx.NodeProto()
-    made.CopyFrom(write.node)
-    made.input[:], made.output[:] = inputs, outputs
-    write.nodes.append(made)
-    return made
 
 
 def _truth(write: Writer, name: str) -> bool:
@@ -169,7 +157,7 @@ def _concat(write: Writer) -> bool:
     if len(parts) == 1:
         write.op("Identity", *parts, result=write.node.output[0])
     else:
-        _changed(write, parts, write.node.output)
+        write.again(parts)
     return True
 
 
@@ -186,7 +174,7 @@ def _split(write: Writer) -> bool:
         write.op("Identity", x, result=parts[0])
         return True
     sizes = write.ints([write.types[name].shape[axis] for name in parts])
-    made = _changed(write, [x, sizes], parts)
+    made = write.again([x, sizes], parts)
     del made.attribute[:]
     made.attribute.append(helper.make_attribute("axis", axis))
     return True

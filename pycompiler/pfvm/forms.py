@@ -44,16 +44,13 @@ class Given:
         """Return the shape of an input if it is known."""
         return self.shapes.get(self.input(place))
 
+    def ends(self) -> tuple[Shape, Shape]:
+        """Return the shapes of the first input and the first result, which are known."""
+        return self.shapes[self.node.input[0]], self.shapes[self.node.output[0]]
+
     def data(self, place: int) -> Array | None:
         """Return the data of a constant input."""
         return self.constant(self.input(place)) if self.input(place) else None
-
-
-def check_form(given: Given) -> None:
-    """Refuse a node whose form has no meaning. P0111, P0112."""
-    for rule in _RULES.get(given.node.op_type, ()):
-        for reason in rule(given):
-            raise _refused(given.node, reason)
 
 
 def check_attributes(graph: onnx.GraphProto) -> None:
@@ -68,7 +65,7 @@ def check_attributes(graph: onnx.GraphProto) -> None:
                 continue
             for attribute in node.attribute:
                 for reason in _attribute_faults(node, attribute):
-                    raise _refused(node, reason)
+                    raise refused(node, reason)
 
 
 def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:
@@ -131,7 +128,8 @@ _LEAST = {
 }
 
 
-def _refused(node: onnx.NodeProto, reason: str) -> Exception:
+def refused(node: onnx.NodeProto, reason: str) -> Exception:
+    """Return the diagnostic for a node whose form has no meaning. P0112."""
     name = next(iter(node.output), "")
     return error(
         "P0112",
@@ -143,7 +141,7 @@ def _refused(node: onnx.NodeProto, reason: str) -> Exception:
     )
 
 
-_Rule = Callable[[Given], Iterator[str]]
+Rule = Callable[[Given], Iterator[str]]
 
 
 def _steps(given: Given) -> Iterator[str]:
@@ -160,7 +158,7 @@ def _steps(given: Given) -> Iterator[str]:
         yield f"the steps of {step} from {start} to {end} are too many"
 
 
-def _axis(default: int) -> _Rule:
+def _axis(default: int) -> Rule:
     def rule(given: Given) -> Iterator[str]:
         shape = given.shape(0)
         if shape is None:
@@ -298,7 +296,8 @@ def _equation(given: Given) -> Iterator[str]:
         yield f"the result `{result}` has a letter twice"
 
 
-_RULES: dict[str, tuple[_Rule, ...]] = {
+#: Each yields what is wrong with a node, or raises P0111.
+FORM_RULES: dict[str, tuple[Rule, ...]] = {
     "Range": (_steps,),
     "LayerNormalization": (_axis(-1),),
     "RMSNormalization": (_axis(-1),),

@@ -12,7 +12,7 @@ A group is an If that is always true: its body holds the nodes, and no pass look
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
 from math import prod
 
 import numpy as np
@@ -98,23 +98,11 @@ class _Groups:
             {owner[one] for number in members for one in self._before(number)} - {unit}
             for unit, members in enumerate(units)
         ]
-        readers: dict[int, list[int]] = {}
-        for unit, made in enumerate(before):
-            for one in made:
-                readers.setdefault(one, []).append(unit)
-        waiting = [len(made) for made in before]
-        ready = [(min(units[unit]), unit) for unit, count in enumerate(waiting) if not count]
-        heapify(ready)
-        while ready:
-            unit = heappop(ready)[1]
+        for unit in TopologicalSorter(dict(enumerate(before))).static_order():
             if unit < len(groups):
                 yield from self._group(units[unit])
             else:
                 yield self._nodes[min(units[unit])]
-            for reader in readers.get(unit, ()):
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    heappush(ready, (min(units[reader]), reader))
 
     def _before(self, number: int) -> set[int]:
         return {self._maker[name] for name in self._reads[number] if name in self._maker}

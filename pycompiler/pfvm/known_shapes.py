@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ..graph.dtypes import onnx_name
+from ..graph.graph import TensorType
 from .declared import MOST, constants, inferred, static_shape
 from .names import all_names, reserved
 from .opsets import STANDARD
@@ -49,6 +51,12 @@ def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
         if shape is not None:
             found.setdefault(info.name, (int(info.type.tensor_type.elem_type), shape))
     return found
+
+
+def tensor_types(graph: onnx.GraphProto) -> dict[str, TensorType]:
+    """Return the types of the same tensors, with names of element types."""
+    known = known_types(graph).items()
+    return {name: TensorType(onnx_name(elem), shape) for name, (elem, shape) in known}
 
 
 def _settle(model: onnx.ModelProto) -> bool:

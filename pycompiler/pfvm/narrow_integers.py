@@ -75,11 +75,9 @@ def _widen(write: Writer) -> bool:
 
 def _of_data(write: Writer, elem: str, wide: str, places: tuple[int, ...]) -> None:
     """Write an operator of numbers with wider ones; it may give several results."""
-    made, result = onnx.NodeProto(), write.node.output[0]
-    made.CopyFrom(write.node)
-    for place in places:
-        made.input[place] = write.cast(made.input[place], wide)
-    write.nodes.append(made)
+    result = write.node.output[0]
+    inputs = enumerate(write.node.input)
+    made = write.again([write.cast(n, wide) if at in places else n for at, n in inputs])
     if made.op_type not in _OF_PLACES and result:
         found = made.output[0] = write.name(wide)
         if wide == "double" and elem in _WIDE:  # the device casts no double to it

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from math import prod
-from typing import Any
 
-import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from ..errors import error, place_of
 from .declared import constants
-from .forms import Given, check_form, check_places
+from .forms import FORM_RULES, Array, Given, Rule, check_places, refused
 from .known_shapes import known_types
 from .opsets import STANDARD
 from .source import source_of
-
-Shape = tuple[int, ...]
 
 
 def check_shapes(model: onnx.ModelProto) -> None:
@@ -26,7 +22,11 @@ def check_shapes(model: onnx.ModelProto) -> None:
     ``model`` has inferred types. Only the main graph is checked, since onnxruntime checks bodies.
     """
     shapes = {name: shape for name, (_, shape) in known_types(model.graph).items()}
-    data = _Constants(model.graph)
+    tensors = constants(model.graph)
+
+    def constant(name: str) -> Array | None:
+        return numpy_helper.to_array(tensors[name]) if name in tensors else None
+
     makers = {name: node for node in model.graph.node for name in node.output}
     for name, shape in shapes.items():
         if any(size < 0 for size in shape):
@@ -34,133 +34,106 @@ def check_shapes(model: onnx.ModelProto) -> None:
             place = None if maker is None else place_of(source_of(maker))
             raise error("P0113", place=place, name=name, shape=shape)
     for node in model.graph.node:
-        _check_lists(node, shapes)
-        if node.domain in STANDARD:
-            check_form(Given(node, shapes, data.get))
-        rule = _RULES.get(node.op_type) if node.domain in STANDARD else None
-        if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
-            rule(node, shapes, data)
+        if node.domain not in STANDARD:
+            continue
+        given = Given(node, shapes, constant)
+        rules = (_lists, *FORM_RULES.get(node.op_type, ()))
+        own = _RULES.get(node.op_type, ())
+        if own and given.shape(0) is not None and node.output[0] in shapes:
+            rules += own
+        for rule in rules:
+            for reason in rule(given):
+                raise refused(node, reason)
 
 
-class _Constants:
-    """The data of constants, decoded when it is asked for."""
-
-    def __init__(self, graph: onnx.GraphProto):
-        self.tensors = constants(graph)
-
-    def get(self, name: str) -> np.ndarray[Any, Any] | None:
-        found = self.tensors.get(name)
-        return None if found is None else numpy_helper.to_array(found)
+def _lists(given: Given) -> Iterator[str]:
+    for place in _LISTS.get(given.node.op_type, ()):
+        shape = given.shape(place)
+        if shape is not None and len(shape) != 1:
+            yield f"`{given.input(place)}` has shape {shape}, but is a list"
 
 
-_Rule = Callable[[onnx.NodeProto, Mapping[str, Shape], _Constants], None]
-
-
-def _refused(node: onnx.NodeProto, name: str, reason: str) -> Exception:
-    place = place_of(source_of(node))
-    return error(
-        "P0112", place=place, op=node.op_type, node=node.name or name, name=name, reason=reason
-    )
-
-
-def _check_lists(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> None:
-    for place in _LISTS.get(node.op_type, ()) if node.domain in STANDARD else ():
-        name = node.input[place] if place < len(node.input) else ""
-        if name and len(shapes.get(name, (0,))) != 1:
-            reason = f"`{name}` has shape {shapes[name]}, but is a list"
-            raise _refused(node, node.output[0], reason)
-
-
-def _attribute(node: onnx.NodeProto, name: str) -> int:
-    found = (helper.get_attribute_value(a) for a in node.attribute if a.name == name)
-    return int(next(found, 0))
-
-
-def _same_count(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
-    before, after = shapes[node.input[0]], shapes[node.output[0]]
+def _same_count(given: Given) -> Iterator[str]:
+    before, after = given.ends()
     if prod(before) != prod(after):
-        reason = f"{before} has {prod(before)} elements, {after} has {prod(after)}"
-        raise _refused(node, node.output[0], reason)
+        yield f"{before} has {prod(before)} elements, {after} has {prod(after)}"
 
 
-def _reshape(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
-    """Also compare with the constant shape, which may differ from the declared shape."""
-    _same_count(node, shapes, data)
-    given = data.get(node.input[1])
-    if given is None:
+def _reshape(given: Given) -> Iterator[str]:
+    """Compare with the constant shape, which may differ from the declared shape."""
+    (before, after), sizes = given.ends(), given.data(1)
+    if sizes is None:
         return
-    before, after = shapes[node.input[0]], shapes[node.output[0]]
-    wanted = [int(size) for size in given.reshape(-1)]
+    wanted = [int(size) for size in sizes.reshape(-1)]
     shown = f"shape {tuple(wanted)} of {before}"
     if wanted.count(-1) > 1 or min(wanted, default=0) < -1:
-        raise _refused(node, node.output[0], f"{shown} leaves more than one size open")
-    if not _attribute(node, "allowzero"):
+        yield f"{shown} leaves more than one size open"
+    if not given.attribute("allowzero", 0):
         if any(size == 0 and axis >= len(before) for axis, size in enumerate(wanted)):
-            raise _refused(node, node.output[0], f"{shown} copies a size that is not there")
+            yield f"{shown} copies a size that is not there"
         wanted = [before[axis] if size == 0 else size for axis, size in enumerate(wanted)]
     fits = len(wanted) == len(after) and all(
         size in (-1, own) for size, own in zip(wanted, after, strict=True)
     )
     if not fits:
-        raise _refused(node, node.output[0], f"{shown} is not {after}")
+        yield f"{shown} is not {after}"
 
 
-def _gather(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
-    indices, table = data.get(node.input[1]), shapes[node.input[0]]
+def _gather(given: Given) -> Iterator[str]:
+    table, indices = given.ends()[0], given.data(1)
     if indices is not None and table:
-        axis = _attribute(node, "axis") % len(table)
-        check_places(node, indices, axis, table[axis])
+        axis = int(given.attribute("axis", 0)) % len(table)
+        check_places(given.node, indices, axis, table[axis])
+    return
+    yield
 
 
-def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
-    indices, table = data.get(node.input[1]), shapes[node.input[0]]
+def _gather_nd(given: Given) -> Iterator[str]:
+    table, indices = given.ends()[0], given.data(1)
     if indices is not None and indices.ndim:
-        first = _attribute(node, "batch_dims")
+        first = int(given.attribute("batch_dims", 0))
         for place in range(indices.shape[-1]):
-            check_places(node, indices[..., place], first + place, table[first + place])
+            check_places(given.node, indices[..., place], first + place, table[first + place])
+    return
+    yield
 
 
-def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+def _conv(given: Given) -> Iterator[str]:
     """Compare channels, groups, kernel and bias; ONNX's inference looks at the pixels only."""
-    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    name, group = node.output[0], int(facts.get("group", 1))
-    image, weights = shapes[node.input[0]], shapes.get(node.input[1])
+    (image, result), weights = given.ends(), given.shape(1)
+    group = int(given.attribute("group", 1))
     if weights is None:
         return
-    kernel = tuple(facts.get("kernel_shape", weights[2:]))
-    if len(shapes[name]) != len(image):  # so ends onnx's inference where it gives up
-        raise _refused(node, name, "its `output_shape` is smaller than its input")
+    kernel = tuple(given.attribute("kernel_shape", weights[2:]))
+    if len(result) != len(image):  # so ends onnx's inference where it gives up
+        yield "its `output_shape` is smaller than its input"
     if len(weights) != len(image) or weights[2:] != kernel:
-        raise _refused(node, name, f"weights {weights} have no kernel {kernel} for {image}")
-    turned = node.op_type == "ConvTranspose"
+        yield f"weights {weights} have no kernel {kernel} for {image}"
+    turned = given.node.op_type == "ConvTranspose"
     channels, own = (weights[0], image[1]) if turned else (weights[1] * group, image[1])
     rows = weights[1] * group if turned else weights[0]
     if group < 1 or channels != own or channels % group or rows % group:
-        reason = f"weights {weights} in {group} groups do not fit the {own} channels of {image}"
-        raise _refused(node, name, reason)
-    bias = shapes.get(node.input[2]) if len(node.input) > 2 and node.input[2] else (rows,)
+        yield f"weights {weights} in {group} groups do not fit the {own} channels of {image}"
+    bias = given.shape(2)
     if bias is not None and bias != (rows,):
-        raise _refused(node, name, f"bias {bias} is not ({rows},)")
+        yield f"bias {bias} is not ({rows},)"
 
 
-def _reduction(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+def _reduction(given: Given) -> Iterator[str]:
     """Compare constant axes with the rank, and the result with what is left."""
-    given = data.get(node.input[1]) if len(node.input) > 1 and node.input[1] else None
-    if given is None:
+    (before, after), found = given.ends(), given.data(1)
+    if found is None:
         return
-    before, after, name = shapes[node.input[0]], shapes[node.output[0]], node.output[0]
-    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    if given.ndim != 1:
-        raise _refused(node, name, f"its axes have shape {given.shape} instead of one axis")
-    check_places(node, given, 0, len(before))
-    axes = {int(axis) % len(before) for axis in given}
-    if not axes and not facts.get("noop_with_empty_axes", 0):
+    if found.ndim != 1:
+        yield f"its axes have shape {found.shape} instead of one axis"
+    check_places(given.node, found, 0, len(before))
+    axes = {int(axis) % len(before) for axis in found}
+    if not axes and not given.attribute("noop_with_empty_axes", 0):
         axes = set(range(len(before)))
-    kept = facts.get("keepdims", 1)
-    sizes = enumerate(before)
+    kept, sizes = given.attribute("keepdims", 1), enumerate(before)
     wanted = tuple(1 if a in axes else n for a, n in sizes if kept or a not in axes)
     if after != wanted:
-        raise _refused(node, name, f"{before} without axes {sorted(axes)} is not {after}")
+        yield f"{before} without axes {sorted(axes)} is not {after}"
 
 
 #: By operator: inputs that have one axis. ONNX's inference does not look at all of them.
@@ -178,16 +151,12 @@ _REDUCTIONS = (
     *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
     *("ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
 )
-_RULES: dict[str, _Rule] = {
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-    "Conv": _conv,
-    "ConvTranspose": _conv,
-    "Reshape": _reshape,
-    "Flatten": _same_count,
-    "Squeeze": _same_count,
-    "Unsqueeze": _same_count,
-    "Transpose": _same_count,
-    "Gather": _gather,
-    "GatherElements": _gather,
-    "GatherND": _gather_nd,
+#: Rules for nodes whose first input and result have known shapes.
+_RULES: dict[str, tuple[Rule, ...]] = {
+    **dict.fromkeys(_REDUCTIONS, (_reduction,)),
+    **dict.fromkeys(("Conv", "ConvTranspose"), (_conv,)),
+    "Reshape": (_same_count, _reshape),
+    **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze", "Transpose"), (_same_count,)),
+    **dict.fromkeys(("Gather", "GatherElements"), (_gather,)),
+    "GatherND": (_gather_nd,),
 }

@@ -8,7 +8,7 @@ found inside of others, and exported again. The host calls the operators that ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ import torch
 from ...errors import PycompilerError
 from ..as_torch import like_torch, traced_place
 from ..double_forms import doubles_of, either
-from .complex_numbers import COMPLEX
+from .complex_numbers import COMPLEX, of_reals
 from .elementwise import ELEMENTWISE
 from .groups import GROUPS, LIBRARIES
 from .images import IMAGES
@@ -26,7 +26,22 @@ from .places import PLACES, joined_empty
 from .replacements import not_expressible
 from .special import SPECIAL
 
-TABLE = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
+_ATEN = torch.ops.aten
+#: Operators that torch itself makes of others, which the tables and the exporter have.
+_COMPOSED = (
+    *(_ATEN.atleast_1d.Sequence, _ATEN.atleast_2d.Sequence, _ATEN.atleast_3d.Sequence),
+    *(_ATEN.hstack.default, _ATEN.vstack.default, _ATEN.dstack.default),
+    *(_ATEN.column_stack.default, _ATEN.repeat_interleave.self_Tensor),
+    *(_ATEN.det.default, _ATEN.linalg_det.default, _ATEN.logdet.default, _ATEN.slogdet.default),
+    _ATEN.linalg_slogdet.default,
+    *(_ATEN.special_expm1.default, _ATEN.special_log1p.default, _ATEN.special_digamma.default),
+    *(_ATEN.special_psi.default, _ATEN.special_erfinv.default, _ATEN.special_i0.default),
+    *(_ATEN.special_gammaln.default, _ATEN.special_erfc.default, _ATEN.special_sinc.default),
+    *(_ATEN.special_polygamma.default, _ATEN.special_multigammaln.default),
+)
+_TABLES = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
+_IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
+TABLE = _TABLES | {op: of_reals(partial(op._op_dk, _IMPLICIT)) for op in _COMPOSED}
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
 PARTIAL: dict[Any, Any] = {torch.ops.aten.cat.default: joined_empty, **COMPLEX}
@@ -35,7 +50,7 @@ PARTIAL: dict[Any, Any] = {torch.ops.aten.cat.default: joined_empty, **COMPLEX}
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return ``program`` without the operators of the table."""
     used = {node.target for node in _all_nodes(program) if node.op == "call_function"}
-    found = {op: TABLE[op] for op in used & TABLE.keys()}
+    found = TABLE if used & TABLE.keys() else {}
     found |= {op: LIBRARIES[str(op)] for op in used if str(op) in LIBRARIES}
     return program.run_decompositions(like_torch(found)) if found else program
 

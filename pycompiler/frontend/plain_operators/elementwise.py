@@ -280,17 +280,12 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.signbit.default: _signbit,
     _ATEN.frexp.Tensor: _frexp,
     _ATEN.expm1.default: _expm1,
-    _ATEN.special_expm1.default: _expm1,
     _ATEN.log1p.default: log1p,
-    _ATEN.special_log1p.default: log1p,
     _ATEN.logaddexp.default: _logaddexp(math.e),
     _ATEN.logaddexp2.default: _logaddexp(2),
     _ATEN.atan2.default: _atan2,
     _ATEN.digamma.default: digamma,
-    _ATEN.special_digamma.default: digamma,
-    _ATEN.special_psi.default: digamma,
     _ATEN.erfinv.default: erfinv,
-    _ATEN.special_erfinv.default: erfinv,
 }
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
 # These round short floats at each step, as torch does.

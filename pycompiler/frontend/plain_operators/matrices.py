@@ -331,10 +331,6 @@ def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     return q
 
 
-def _logdet(a: torch.Tensor) -> torch.Tensor:
-    return torch.log(_det(a)[0])
-
-
 MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
     _ATEN.linalg_lu.default: _lu,
@@ -342,16 +338,11 @@ MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_solve.default: _lu_solve,
     _ATEN.linalg_lu_factor.default: _results(_lu_factor_ex, slice(2)),
     _ATEN.linalg_ldl_factor.default: _results(torch.linalg.ldl_factor_ex, slice(2)),
-    _ATEN.logdet.default: _logdet,
     _ATEN.linalg_inv.default: _results(_inv_ex, 0),
     _ATEN.linalg_tensorinv.default: _tensorinv,
     _ATEN.inverse.default: _results(_inv_ex, 0),
     _ATEN.linalg_solve.default: _results(_solve_ex, 0),
     _ATEN.linalg_cholesky.default: _results(_cholesky_ex, 0),
-    _ATEN.linalg_det.default: _results(_det, 0),
-    _ATEN.det.default: _results(_det, 0),
-    _ATEN.linalg_slogdet.default: _results(_slogdet, slice(2)),
-    _ATEN.slogdet.default: _results(_slogdet, slice(2)),
     _ATEN._linalg_solve_ex.default: _solve_ex,
     _ATEN.linalg_inv_ex.default: _inv_ex,
     _ATEN._linalg_det.default: _det,

@@ -24,29 +24,6 @@ def joined_empty(tensors: Sequence[torch.Tensor], dim: int = 0) -> Any:
     return torch.zeros(shape, dtype=tensors[0].dtype)
 
 
-def _at_least(rank: int) -> Callable[..., Any]:
-    """Return atleast_1d, atleast_2d or atleast_3d of several tensors."""
-
-    def one(x: torch.Tensor) -> torch.Tensor:
-        if x.ndim >= rank:
-            return x
-        if rank == 1:
-            return x.reshape(1)
-        x = x if x.ndim == 2 else x.reshape(1, -1)
-        return x if rank == 2 else x[..., None]
-
-    return lambda tensors: [one(x) for x in tensors]
-
-
-def _hstack(tensors: list[torch.Tensor]) -> torch.Tensor:
-    tensors = _at_least(1)(tensors)
-    return torch.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
-
-
-def _column_stack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([t[:, None] if t.ndim == 1 else t for t in _at_least(1)(tensors)], 1)
-
-
 def _diagonal(x: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Choose and add up: the exporter multiplies by 0 and 1, which makes NaNs of infinities."""
     if x.is_complex():
@@ -247,16 +224,6 @@ def _embedding_renorm(
     return torch.where(picked & (size > max_norm), shrunk, weight)
 
 
-def _repeated(
-    x: torch.Tensor, repeats: torch.Tensor, dim: int | None = None, output_size: int | None = None
-) -> torch.Tensor:
-    """Repeat each element as often as ``repeats`` says, if the number of results is known."""
-    if output_size is None:
-        raise error("P0103", name="repeat_interleave", shape="its values decide")
-    x, dim = (x.reshape(-1), 0) if dim is None else (x, dim)
-    return x.index_select(dim, _repeat_numbers(repeats.expand(x.shape[dim]), output_size))
-
-
 def _repeat_numbers(repeats: torch.Tensor, output_size: int | None = None) -> torch.Tensor:
     if output_size is None:
         raise error("P0103", name="repeat_interleave", shape="its values decide")
@@ -280,10 +247,6 @@ def indexed(
 
 
 PLACES: dict[Any, Callable[..., Any]] = {
-    _ATEN.hstack.default: _hstack,
-    _ATEN.vstack.default: lambda tensors: torch.cat(_at_least(2)(tensors), 0),
-    _ATEN.dstack.default: lambda tensors: torch.cat(_at_least(3)(tensors), 2),
-    _ATEN.column_stack.default: _column_stack,
     _ATEN.copy.default: _copied,
     _ATEN.diagonal.default: _diagonal,
     _ATEN.diagonal_copy.default: _diagonal,
@@ -293,10 +256,6 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.index_reduce.default: _index_reduce,
     _ATEN.embedding_renorm.default: _embedding_renorm,
     _ATEN.repeat_interleave.Tensor: _repeat_numbers,
-    _ATEN.repeat_interleave.self_Tensor: _repeated,
-    _ATEN.atleast_1d.Sequence: _at_least(1),
-    _ATEN.atleast_2d.Sequence: _at_least(2),
-    _ATEN.atleast_3d.Sequence: _at_least(3),
     _ATEN.put.default: _put,
     _ATEN.scatter.reduce: _scatter,
     _ATEN.scatter.value_reduce: _scatter_value,

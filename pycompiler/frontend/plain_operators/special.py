@@ -285,27 +285,21 @@ def _uniform(
 
 SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.i0.default: _bessel(_I0_NEAR, _I0_FAR, odd=False, scaled=False),
-    _ATEN.special_i0.default: _bessel(_I0_NEAR, _I0_FAR, odd=False, scaled=False),
     _ATEN.special_modified_bessel_i0.default: _bessel(_I0_NEAR, _I0_FAR, False, False),
     _ATEN.special_i0e.default: _bessel(_I0_NEAR, _I0_FAR, odd=False, scaled=True),
     _ATEN.special_i1.default: _bessel(_I1_NEAR, _I1_FAR, odd=True, scaled=False),
     _ATEN.special_modified_bessel_i1.default: _bessel(_I1_NEAR, _I1_FAR, True, False),
     _ATEN.special_i1e.default: _bessel(_I1_NEAR, _I1_FAR, odd=True, scaled=True),
     _ATEN.lgamma.default: _lgamma,
-    _ATEN.special_gammaln.default: _lgamma,
     _ATEN.special_erfcx.default: _erfcx,
     _ATEN.erfc.default: _erfc,
-    _ATEN.special_erfc.default: _erfc,
     _ATEN.special_ndtr.default: _ndtr,
     _ATEN.special_log_ndtr.default: _log_ndtr,
     _ATEN.special_ndtri.default: _ndtri,
     _ATEN.uniform.default: _uniform,
     _ATEN.polygamma.default: _polygamma,
-    _ATEN.special_polygamma.default: _polygamma,
     _ATEN.mvlgamma.default: _mvlgamma,
-    _ATEN.special_multigammaln.default: _mvlgamma,
     _ATEN.sinc.default: _sinc,
-    _ATEN.special_sinc.default: _sinc,
     _ATEN.special_spherical_bessel_j0.default: _spherical_bessel_j0,
 }
 SPECIAL = {op: in_singles(function) for op, function in SPECIAL.items()}

@@ -49,7 +49,7 @@ from . import (
     transposed_convolution,
 )
 from .tile_choice import passes_beside_convolutions
-from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, TABLES, Rule, rewritten
+from .writer import FLOATS, INTEGERS, MOVED, NUMBERS, REALS, Rule, rewritten
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ COMPOSITES: dict[str, Composite] = {
         REALS | INTEGERS,
         note="`alpha`, `beta` other than 1, C that is no row, long sums",
     ),
-    "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
+    "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE, NUMBERS),
     "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note=_LONG),
     "OneHot": Composite(picking.one_hot, MOVE, NUMBERS, note="constant depth"),

@@ -15,7 +15,7 @@ from ..device_functions import LOOKUP
 from ..session import Array
 from ..well_formed import MOST_ELEMENTS
 from . import in_dram, long_axes
-from .writer import MOST_PLACES, NUMBERS, TABLES, Writer, axis_of
+from .writer import MOST_PLACES, MOVED, NUMBERS, Writer, axis_of
 
 _LONG = onnx.TensorProto.INT64
 
@@ -165,7 +165,7 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
     """Append a lookup of the rows of a matrix that is given; False if there is no such matrix."""
     name, result = write.node.input[0], write.node.output[0]
     width = prod(table.shape[1:])
-    if 0 in (*table.shape, *type.shape) or table.elem not in TABLES:
+    if 0 in (*table.shape, *type.shape) or table.elem not in MOVED:
         return False
     if width > write.longest_row * device_dtype(table.elem).words_per_long:
         return False

@@ -31,8 +31,6 @@ INTEGERS = frozenset({"int32", "int64", "uint32", "uint64"})
 MOVED = FLOATS | SMALL | {"double", "bool", "int32", "int64", "uint32", "uint64"}
 #: The element types of rules that every float suits.
 REALS = FLOATS | {"double"}
-#: Element types of tables.
-TABLES = MOVED
 #: The element types whose elements the device compares, chooses and adds.
 NUMBERS = REALS | SMALL | {"int32", "int64", "uint64"}
 #: Places up to this one are exact as singles.
@@ -150,6 +148,15 @@ class Writer:
         made.metadata_props.extend(self.node.metadata_props)
         self.nodes.append(made)
         return name
+
+    def again(self, inputs: Sequence[str], outputs: Sequence[str] | None = None) -> onnx.NodeProto:
+        """Append the node itself with other inputs, and perhaps other outputs."""
+        made = onnx.NodeProto()
+        made.CopyFrom(self.node)
+        made.input[:] = inputs
+        made.output[:] = self.node.output if outputs is None else outputs
+        self.nodes.append(made)
+        return made
 
     @contextmanager
     def as_one(self, op: str, *inputs: str, **attributes: Any) -> Iterator[None]:
