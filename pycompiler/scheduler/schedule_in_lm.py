@@ -14,7 +14,6 @@ from ..machine import Target
 from ..planners.overrides import Overrides, wanted_keeping
 from .address_planner import plan_addresses
 from .early_crossings import cross_early
-from .early_shrinks import shrink_early
 from .early_updates import update_early
 from .keep_in_lm import Walk
 
@@ -39,7 +38,6 @@ def schedule_in_lm(
     """
     if consecutive:
         return _scheduled(graph, target, share, overrides, consecutive=True)
-    graph = shrink_early(graph)
     best = _scheduled(graph, target, share, overrides, consecutive=False)
     # In another order, values that an override keeps in LM might have to leave.
     for change in () if wanted_keeping(overrides) else (update_early, cross_early):

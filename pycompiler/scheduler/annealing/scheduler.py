@@ -13,7 +13,6 @@ from ...machine import Target
 from ...planners.overrides import Overrides, wanted_addresses, wanted_keeping, wanted_locations
 from ...simulation.graph_costs import Simulation
 from ..address_planner import plan_addresses
-from ..early_shrinks import shrink_early
 from ..schedule_in_lm import SHARES, schedule_in_lm
 from .problem import BANKS, Problem, problem_of
 from .rebuild import rebuilt
@@ -60,7 +59,6 @@ class Annealing:
         if any(wanted(overrides) for wanted in fixed):
             self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")
             return self.plain
-        graph = shrink_early(graph)
         problem = problem_of(graph, target, self.costs, self.renewed)
         found = self._placed(problem, target, share, overrides)
         if found is None:
