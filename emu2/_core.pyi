@@ -33,15 +33,14 @@ __all__ = [
     "built_in_specs",
     "choices",
     "codes",
-    "count_move_steps",
+    "compare_units",
     "count_pass_steps",
     "distance",
     "fit_offsets",
     "level",
     "levels",
     "limit",
-    "mab_way",
-    "move_turns",
+    "move_lines",
     "pack",
     "pass_moves",
     "place_rows",
@@ -54,7 +53,6 @@ __all__ = [
     "search_offsets",
     "spec_texts",
     "spread_offsets",
-    "straight_rows",
     "stream_limit",
     "threads",
     "to_text",
@@ -185,6 +183,12 @@ class _Facts(Protocol):
     def block(self) -> int: ...
     @property
     def l2bm_words(self) -> int: ...
+    @property
+    def spread(self) -> tuple[int, int]: ...
+    @property
+    def l2bm(self) -> int: ...
+    @property
+    def pdm(self) -> int: ...
 
 def plan_passes(
     switch: _Switch, facts: _Facts, most: int | None
@@ -193,18 +197,13 @@ def count_pass_steps(switch: _Switch, facts: _Facts, level: int) -> int | None: 
 def pass_moves(
     switch: _Switch, facts: _Facts, level: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None: ...
-def count_move_steps(
-    rows: Sequence[tuple[int, int, int, int]], times: int, facts: _Facts, level: int
-) -> int: ...
-def move_turns(
-    rows: Sequence[tuple[int, int, int, int]], facts: _Facts, level: int
-) -> list[tuple[int, int, list[tuple[int, int]]]]: ...
-def mab_way(
-    rows: Sequence[tuple[int, int, int, int]], facts: _Facts, even: tuple[bool, bool]
-) -> tuple[str, list[Any]]: ...
-def straight_rows(
-    rows: Sequence[tuple[int, int, int, int]], facts: _Facts
-) -> list[tuple[int, int, int, int, int]] | None: ...
+def move_lines(
+    columns: Sequence[NDArray[np.int64]],
+    facts: _Facts,
+    level: int,
+    place: tuple[bool, bool, bool, bool],
+) -> tuple[list[tuple[Any, ...]], tuple[int, int] | None]: ...
+def compare_units(units: int, count: int) -> tuple[int, int] | None: ...
 
 @final
 class SwitchGuesses:

@@ -38,12 +38,9 @@ from .padding import fill_padding, no_bits
 from .reduce_kinds import LEAST, MOST, PRODUCTS, SUMS, Joining
 from .reduce_plan import CONSTANTS, Plan, plan
 from .scratch import Scratch, vector
-from .switch.l1b_passes import l1b_steps
-from .switch.l2b_passes import l2b_lines
 from .switch.mab_joins import join_steps
 from .switch.network_joins import across, down, space, up
-from .switch.pass_moves import Moves
-from .switch.pe_mab_passes import mab_steps, pe_steps
+from .switch.pass_code import move_code
 
 
 @dataclass(frozen=True)
@@ -275,7 +272,8 @@ def _over_units(
         # Fetch the results of all partners before the unit's own result changes.
         others = [Scratch("grf1", CONSTANTS + turn * words) for turn in range(digit.size - 1)]
         for turn, other in enumerate(others, 1):
-            yield from _CODE[level](found.partners(level, digit, turn, words), part, other, target)
+            partners = found.partners(level, digit, turn, words)
+            yield from move_code(partners, level, part, other, target)
         for other in others:
             yield from _each_vector(words, target, partial(_with_other, kind, part, other))
 
@@ -323,15 +321,6 @@ def _own(
 
 def _joined(kind: Joining, one: Operand, other: Operand, goal: Operand) -> Step:
     return single_step(kind.slot, kind.join, (one, other), goal)
-
-
-_Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]
-_CODE: dict[Level, _Code] = {
-    Level.PE: pe_steps,
-    Level.MAB: mab_steps,
-    Level.L1B: l1b_steps,
-    Level.L2B: l2b_lines,
-}
 
 
 def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:

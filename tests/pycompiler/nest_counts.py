@@ -12,18 +12,14 @@ from pycompiler.graph.graph import Side
 from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.matmul import PRODUCTS
 from pycompiler.layers.operators import LAYERS
-from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.machine import Target
-
-#: Layers whose code is no nest yet.
-OWN_COUNTS = (SWITCH,)
 
 
 def check_counts(graph: MNGraph, target: Target) -> None:
     """Each node whose code is a nest takes, and costs, what its lines take."""
     for node in graph.nodes:
         layer = LAYERS.get(node.op)
-        if node.side is Side.DEVICE and layer is not None and node.op not in OWN_COUNTS:
+        if node.side is Side.DEVICE and layer is not None:
             taken = stages(layer.code(node, graph, target), target)
             lines = stages(layer.emit(node, graph, target).lines, target)
             assert totals(taken, target) == totals(lines, target), node

@@ -1,4 +1,4 @@
-"""The plan of a layout switch, searched in Python: the reference of the crate ``switches``."""
+"""The plan of a layout switch by Dijkstra's algorithm: the reference of the crate ``switches``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from math import prod
-
-from reference_pass_steps import least_steps, pass_steps
 
 from pycompiler.errors import GraphError, error
 from pycompiler.graph.digits import (
@@ -25,6 +23,7 @@ from pycompiler.graph.digits import (
 from pycompiler.graph.layout import UNIT_LEVELS, Layout, Level
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError
+from pycompiler.layers.switch.pass_search import pass_steps
 from pycompiler.machine import Target
 from pycompiler.planners.switch_plan import Pass
 
@@ -58,11 +57,6 @@ class _Search:
         self.limits = layout_ranges(target)
         self.segments = segments(source, result, shape)
         self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
-        self.least = {
-            (lv, copies): least_steps(lv, target, copies=copies)
-            for lv in LEVELS
-            for copies in (False, True)
-        }
 
     def run(self) -> tuple[Pass, ...]:
         shape, dtype = self.change.shape, self.change.dtype
@@ -74,12 +68,12 @@ class _Search:
         if self._done(start):
             return self._last(start)
         order = count()
-        # Entries are ordered by their steps so far plus the least steps that are left.
-        queue: list[tuple[int, int, int, _State, tuple[Pass, ...]]] = []
-        heapq.heappush(queue, (self._left(start), next(order), 0, start, ()))
+        # Entries are ordered by their steps so far.
+        queue: list[tuple[int, int, _State, tuple[Pass, ...]]] = []
+        heapq.heappush(queue, (0, next(order), start, ()))
         best: dict[_State, int] = {}
         while queue:
-            _, _, cost, state, done = heapq.heappop(queue)
+            cost, _, state, done = heapq.heappop(queue)
             if self._done(state):
                 return done
             if best.get(state, cost + 1) <= cost:
@@ -100,9 +94,8 @@ class _Search:
                     continue  # no such pass, as words are packed wholly or not at all
                 found = (*done, Pass(level, layout, steps))
                 steps += cost
-                least = steps + self._left(after)
-                if self.most is None or least <= self.most:
-                    heapq.heappush(queue, (least, next(order), steps, after, found))
+                if self.most is None or steps <= self.most:
+                    heapq.heappush(queue, (steps, next(order), after, found))
         raise error("P0305", source=str(self.change.source), result=str(self.change.result))
 
     def _last(self, state: _State) -> tuple[Pass, ...]:
@@ -122,16 +115,6 @@ class _Search:
                 state.parts, state.wanted_form, self.segments, strict=True
             )
         )
-
-    def _left(self, state: _State) -> int:
-        """Return a lower bound of the steps of the passes over levels that are not settled."""
-        copies = dict(state.copies)
-        open_levels = {lv for lv in LEVELS if not self.goal[lv] <= copies[lv]}
-        for now, segment in zip(state.parts, self.segments, strict=True):
-            wanted = _placed(segment.result)
-            if now != wanted:
-                open_levels |= {p.level for p in {*now} ^ {*wanted}}
-        return sum(self.least[lv, bool(copies[lv])] for lv in open_levels if lv is not Level.ADDR)
 
     def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
         """Yield the level of each possible next pass, and the state after it.

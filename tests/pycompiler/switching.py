@@ -8,6 +8,8 @@ from math import prod
 import numpy as np
 from random_layouts import elements
 
+from pycompiler.code.lines import Fragment
+from pycompiler.code.nest import expand
 from pycompiler.emit.concat import concatenate
 from pycompiler.graph import Layout, Location, MNDtype, MNValue, TensorType
 from pycompiler.layers.switch.pass_code import pass_code
@@ -40,7 +42,7 @@ def check(
         bank = BANKS[(number + 1) % 2]
         lw = step.layout.num_lw(target.cycles)
         following = replace(value, name=f"v{number}", layout=step.layout, num_lw=lw, location=bank)
-        code = pass_code(value, following, step.level, target)
+        code = Fragment(tuple(expand(pass_code(value, following, step.level, target))))
         addresses = {value.name: 0, following.name: 0}
         text = concatenate([("n", "pass", code)], addresses, target).text
         machine.run(target.assemble(text, "switch.vsm"))

@@ -76,10 +76,7 @@ mod _core {
     #[pymodule_export]
     use super::spec::{built_in_specs, spec_texts, what_if_specs, PySpec};
     #[pymodule_export]
-    use super::switches::{
-        count_move_steps, count_pass_steps, mab_way, move_turns, pass_moves, plan_passes, straight_rows,
-        PySwitchGuesses,
-    };
+    use super::switches::{compare_units, count_pass_steps, move_lines, pass_moves, plan_passes, PySwitchGuesses};
     #[pymodule_export]
     use super::transfer::PyIndexMap;
     #[pymodule_export]

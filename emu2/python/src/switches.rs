@@ -1,13 +1,12 @@
 //! The compiler's search for the passes of a layout switch.
 
-use numpy::PyArray1;
+use numpy::{ndarray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pyo3::IntoPyObjectExt;
-use switches::{move_steps, pass_steps, plan};
-use switches::{
-    Cast, Change, Fill, FillRow, Guesses, Layout, Level, Machine, Move, Moves, Outcome, Sent, SubAxis, Turn, Way,
-};
+use switches::{pass_steps, plan};
+use switches::{Change, Goal, Guesses, Layout, Level, Line, Machine, Move, Moves, Outcome, Place, SubAxis, TooSmall};
 
 const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 
@@ -15,14 +14,10 @@ const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 type Digit = (i64, usize, i64);
 /// The digits of each axis, and those of the copies.
 type Places = (Vec<Vec<Digit>>, Vec<Digit>);
-/// A move: unit and address of the result, unit and address of the source.
-type MoveRow = (i64, i64, i64, i64);
 /// The units and addresses of the results of moves, then those of their sources.
 type Columns<'py> = [Bound<'py, PyArray1<i64>>; 4];
-/// A row that goes straight: that of the result, that of the source, first sender, free bits, the L1Bs that write.
-type SentRow = (i64, i64, i64, i64, u64);
-/// A turn: by how many units, the units that write, and pairs of source and result addresses.
-type TurnRow = (i64, u64, Vec<(i64, i64)>);
+/// Lines: the name of each, and its fields.
+type Named<'py> = Vec<Bound<'py, PyTuple>>;
 /// A pass: number of its level, layout afterwards, steps.
 type PassRow = (usize, Option<Places>, i64);
 
@@ -50,7 +45,10 @@ pub(crate) struct Facts {
     row: i64,
     block: i64,
     l2bm_words: i64,
+    spread: (i64, i64),
     vectors: i64,
+    l2bm: i64,
+    pdm: i64,
     masks: i64,
     wide: i64,
 }
@@ -106,67 +104,70 @@ pub(crate) fn pass_moves<'py>(
     Ok(found.map(columns))
 }
 
-/// Counts the steps of moves over `level`, without hazards around them. The moves are rows of unit and address of the
-/// result and of unit and address of the source. All of them are done `times` times, each time at other addresses. Raises
-/// ValueError for numbers that have no meaning.
+/// Returns the lines of moves over `level`, each a tuple of its name and its fields, and None. If L2BM has no room for rows
+/// that must go together, returns how many long words they have, and for how many there is room. The moves are columns, as
+/// [`pass_moves`] returns them. `place`: whether the addresses of the source and of the result begin at an even word, whether
+/// they lie in different memories, and whether only some PEs may write. Raises ValueError for numbers that have no meaning.
 #[pyfunction]
-pub(crate) fn count_move_steps(rows: Vec<MoveRow>, times: i64, facts: Facts, level: usize) -> PyResult<i64> {
-    let machine = machine(&facts)?;
-    move_steps(&moves(rows, times), level_of(level)?, &machine).ok_or_else(no_meaning)
-}
-
-/// Returns moves over `level` as turns: by how many units, the units that write as bits (0 for all), and pairs of source and
-/// result addresses. Raises ValueError for numbers that have no meaning.
-#[pyfunction]
-pub(crate) fn move_turns(rows: Vec<MoveRow>, facts: Facts, level: usize) -> PyResult<Vec<TurnRow>> {
-    let found = switches::turns(&moves(rows, 1), level_of(level)?, &machine(&facts)?).ok_or_else(no_meaning)?;
-    Ok(found.into_iter().map(turn).collect())
-}
-
-/// Returns the cheapest way of moves between MABs: its name with turns, shares, casts, or rows of fills. `even` says whether
-/// the addresses of the source and of the result begin at an even word. Raises ValueError for numbers that have no meaning.
-#[pyfunction]
-pub(crate) fn mab_way(
-    py: Python<'_>,
-    rows: Vec<MoveRow>,
+pub(crate) fn move_lines<'py>(
+    py: Python<'py>,
+    columns: [PyReadonlyArray1<'py, i64>; 4],
     facts: Facts,
-    even: (bool, bool),
-) -> PyResult<(&'static str, Py<PyAny>)> {
-    let found = switches::between_mabs(&moves(rows, 1), even, &machine(&facts)?).ok_or_else(no_meaning)?;
-    let fill = |one: Fill| (one.first, one.unit, one.words, one.wide);
-    Ok(match found {
-        Way::Turns(turns) => ("turns", turns.into_iter().map(turn).collect::<Vec<_>>().into_py_any(py)?),
-        Way::Shared(shares) => {
-            ("shares", shares.into_iter().map(|one| (one.turns, one.rows)).collect::<Vec<_>>().into_py_any(py)?)
-        }
-        Way::Casts(casts) => {
-            let row = |one: Cast| (one.at, one.first, one.results, one.units, one.each);
-            ("casts", casts.into_iter().map(row).collect::<Vec<_>>().into_py_any(py)?)
-        }
-        Way::Fills(rows) => {
-            let row = |(at, fills): FillRow| (at, fills.into_iter().map(fill).collect::<Vec<_>>());
-            ("fills", rows.into_iter().map(row).collect::<Vec<_>>().into_py_any(py)?)
-        }
-    })
+    level: usize,
+    place: (bool, bool, bool, bool),
+) -> PyResult<(Named<'py>, Option<(i64, i64)>)> {
+    let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
+    let list: Vec<Move> = ndarray::Zip::from(result)
+        .and(result_at)
+        .and(source)
+        .and(source_at)
+        .map_collect(|&result, &result_at, &source, &source_at| Move { result, result_at, source, source_at, times: 1 })
+        .to_vec();
+    let (source_even, result_even, apart, around) = place;
+    let place = Place { even: (source_even, result_even), apart, around };
+    let (moves, level, machine) = (Moves { list, times: 1 }, level_of(level)?, machine(&facts)?);
+    match py.detach(|| switches::move_lines(&moves, level, &place, &machine)).ok_or_else(no_meaning)? {
+        Ok(lines) => Ok((lines.into_iter().map(|line| named(py, line)).collect::<PyResult<_>>()?, None)),
+        Err(TooSmall { words, room }) => Ok((Vec::new(), Some((words, room)))),
+    }
 }
 
-/// Returns how rows go straight to other L1Bs: row of the result, row of the source, first sender and free bits of the
-/// instruction, and the L1Bs that write as bits (0 for all). Returns None if they cannot, or if the way through L2BM takes
-/// fewer steps. Raises ValueError for numbers that have no meaning.
+/// Returns the name of a line and its fields. Where a result goes, False means nowhere, True the sum, else long words.
+fn named(py: Python<'_>, line: Line) -> PyResult<Bound<'_, PyTuple>> {
+    let goal = |goal: Goal| match goal {
+        Goal::Forward => false.into_py_any(py),
+        Goal::Sum => true.into_py_any(py),
+        Goal::At(words) => words.into_py_any(py),
+    };
+    match line {
+        Line::Choose { units, register } => ("choose", units, register).into_pyobject(py),
+        Line::Copy { read, write, register } => ("copy", read, write, register).into_pyobject(py),
+        Line::Turn { upwards, read, write, register } => ("turn", upwards, read, write, register).into_pyobject(py),
+        Line::Words { read, write } => ("words", read, write).into_pyobject(py),
+        Line::Constant { number, at } => ("constant", number, at).into_pyobject(py),
+        Line::Rotate { read, by } => ("rotate", read, by).into_pyobject(py),
+        Line::Keep { read, bits, goal: to } => ("keep", read, bits, goal(to)?).into_pyobject(py),
+        Line::Join { goal: to } => ("join", goal(to)?).into_pyobject(py),
+        Line::Lift { read, at } => ("lift", read, at).into_pyobject(py),
+        Line::Lower { at, by, write, register } => ("lower", at, by, write, register).into_pyobject(py),
+        Line::Cast { at, write, register, wide } => ("cast", at, write, register, wide).into_pyobject(py),
+        Line::Fill { unit, read, at, wide } => ("fill", unit, read, at, wide).into_pyobject(py),
+        Line::ToL2bm { unit, l1bm, l2bm, words } => ("to_l2bm", unit, l1bm, l2bm, words).into_pyobject(py),
+        Line::FromL2bm { units, l1bm, l2bm, words } => ("from_l2bm", units, l1bm, l2bm, words).into_pyobject(py),
+        Line::Inside { first, free, from, to, words } => ("inside", first, free, from, to, words).into_pyobject(py),
+        Line::Spread { upwards, l1bm, l2bm } => ("spread", upwards, l1bm, l2bm).into_pyobject(py),
+        Line::Mv { upwards, unit, home, l2bm, pdm, words } => {
+            ("mv", upwards, unit, home, l2bm, pdm, words).into_pyobject(py)
+        }
+        Line::MvAll { home, l2bm, pdm, words } => ("mv_all", home, l2bm, pdm, words).into_pyobject(py),
+    }
+}
+
+/// Returns the number of the instructions whose last flags choose `units` of a level by their number, and the literal that
+/// the first joins with the number; None if there are none.
 #[pyfunction]
-pub(crate) fn straight_rows(rows: Vec<MoveRow>, facts: Facts) -> PyResult<Option<Vec<SentRow>>> {
-    let found = switches::straight_rows(&moves(rows, 1), &machine(&facts)?).ok_or_else(no_meaning)?;
-    let row = |one: Sent| (one.at, one.row, one.by.first, one.by.free, one.units);
-    Ok(found.map(|sent| sent.into_iter().map(row).collect()))
-}
-
-fn moves(rows: Vec<MoveRow>, times: i64) -> Moves {
-    let row = |(result, result_at, source, source_at)| Move { result, result_at, source, source_at, times: 1 };
-    Moves { list: rows.into_iter().map(row).collect(), times }
-}
-
-fn turn(one: Turn) -> TurnRow {
-    (one.by, one.units, one.pairs)
+pub(crate) fn compare_units(units: u64, count: i64) -> PyResult<Option<(usize, i64)>> {
+    (1..=64).contains(&count).then(|| switches::comparison(units, count)).ok_or_else(no_meaning)
 }
 
 fn no_meaning() -> PyErr {
@@ -227,7 +228,10 @@ fn machine(facts: &Facts) -> PyResult<Machine> {
         row: facts.row,
         block: facts.block,
         l2bm_words: facts.l2bm_words,
+        spread: facts.spread,
         vectors: facts.vectors,
+        l2bm: facts.l2bm,
+        pdm: facts.pdm,
         masks: facts.masks,
         wide: facts.wide,
     };

@@ -12,8 +12,8 @@ from ...code.lines import Forward, Instruction, Line, Literal, PeOperand, Step, 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
+from ..switch.facts import ADDRESSED_BITS
 from ..switch.unit_masks import UnitMasks
-from ..switch.word_passes import ADDRESSED_BITS
 from .roles import Precision
 from .tiles import NOWHERE, Pair, convert, uses
 

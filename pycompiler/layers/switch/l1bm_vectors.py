@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...code.lines import BlockOperand, Step, single_step
 from ...errors import error
 from ...machine import Target
-from ..scratch import Words, vector
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,3 @@ def shifts(target: Target) -> dict[int, str]:
         mabs, slots = found.destination["mab"][where], found.source["addr"][where] // pes
         out[int((mabs - slots)[0]) % target.counts["mab"]] = f"+{shift}" if shift else ""
     return out
-
-
-def lift(source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target) -> Step:
-    """Return the step that brings the long words ``read`` of all PEs to L1BM, from ``at`` on."""
-    destination = BlockOperand("l1bm", at, room.words)
-    return single_step("l1bm", "l1bmd", (vector(source, tuple(read)),), destination)

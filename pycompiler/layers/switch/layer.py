@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...code.nest import Nest
+from ...code.nest import Nest, stages
+from ...cost.hazards import pass_hazards
+from ...cost.sequence import waiting_steps
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
@@ -14,7 +16,7 @@ from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
 from .pass_code import pass_code
 from .pass_moves import LayoutChange, NoPassError
-from .pass_search import moves, pass_steps
+from .pass_search import moves
 
 SWITCH = "MNCoreLayoutSwitch"
 
@@ -47,8 +49,13 @@ class LayoutSwitch(UntiedAxes, OtherLm):
             yield f"a switch of which {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Estimate the steps."""
-        return pass_steps(_change(node, graph), level_of(node), target)
+        """Return the steps of the pass: its MVs wait for lines, as no others of transfers do."""
+        steps = waiting_steps(stages(self.code(node, graph, target), target), target)
+        return steps + self.hazards(node, graph, target)
+
+    def hazards(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Return the steps before and behind the pass."""
+        return pass_hazards(target)
 
     def scattered(self, node: MNNode) -> bool:
         """Lines of transfers are placed one by one."""
@@ -57,7 +64,7 @@ class LayoutSwitch(UntiedAxes, OtherLm):
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code of the pass."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        return pass_code(source, result, level_of(node), target).lines
+        return pass_code(source, result, level_of(node), target)
 
 
 def _change(node: MNNode, graph: MNGraph) -> LayoutChange:

@@ -19,7 +19,7 @@ from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
 from ...graph.layout import Broadcast, Layout, Level, SubAxis
 from ...machine import Target
-from .pass_costs import LEVELS, NUMBER, facts
+from .facts import LEVELS, NUMBER, facts
 from .pass_moves import LayoutChange, Moves, NoPassError
 
 _Digit = tuple[int, int, int]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from emu2 import _core
+
 from ...code.lines import Forward, Literal, PeOperand, Special, Step, alu_step, mask_register
 from ...graph.layout import Level
 from ...machine import Target
@@ -44,10 +46,11 @@ class UnitMasks:
             else:
                 register = self._registers[len(self._made)]
             self._made[units] = register
-            into.extend(self._make(units, register))
+            into.extend(self.make(units, register))
         return mask_register(self._made[units], self._target)
 
-    def _make(self, units: int, register: int) -> Iterator[Step]:
+    def make(self, units: int, register: int) -> Iterator[Step]:
+        """Yield the steps that make the mask of ``units`` in a mask register."""
         short = _compared(units, self._count)
         if short is not None:
             yield from _compare(*short, self._unit, mask_register(register, self._target))
@@ -103,30 +106,19 @@ def _count(unit: str, target: Target) -> int:
     return target.level_range[level.value]
 
 
+#: The instructions that the crate ``switches`` numbers. The first joins the number of the unit and
+#: a literal; the flags of the last choose units.
+_COMPARISONS = (("ixor",), ("iand",), ("imin",), ("imax",), ("iand", "ilnot"), ("ior", "inot"))
+
+
 @lru_cache(maxsize=4096)
 def _compared(units: int, count: int) -> tuple[tuple[str, ...], int] | None:
-    """Return instructions and a literal whose last flags choose ``units``; None if none are known.
-
-    The first instruction joins the number of the unit and the literal. A second one has flags that
-    tell zero from other results, or all ones.
-    """
-    chosen = frozenset(unit for unit in range(count) if units >> unit & 1)
-    every = range(count)
-    for literal in every:
-        for name, found in (
-            ("ixor", (unit == literal for unit in every)),
-            ("iand", (not unit & literal for unit in every)),
-            ("imin", (unit <= literal for unit in every)),
-            ("imax", (unit >= literal for unit in every)),
-        ):
-            if chosen == {unit for unit, flag in enumerate(found) if flag}:
-                return (name,), literal
-    for literal in every:
-        if chosen == {unit for unit in every if unit & literal}:
-            return ("iand", "ilnot"), literal
-        if chosen == {unit for unit in every if unit & literal == literal}:
-            return ("ior", "inot"), _WORD ^ literal
-    return None
+    """Return instructions and a literal whose last flags choose ``units``; None if none do."""
+    found = _core.compare_units(units, count)
+    if found is None:
+        return None
+    names = _COMPARISONS[found[0]]
+    return names, _WORD ^ found[1] if "ior" in names else found[1]
 
 
 def _compare(

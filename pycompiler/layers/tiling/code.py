@@ -7,14 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...code.lines import Line, Literal, PeOperand, Step, alu_step
-from ...code.nest import Nest, each
+from ...code.nest import Nest, each, expand
 from ...graph.graph import MNValue
-from ...graph.layout import Level
 from ...machine import IntArray, Target
 from ..scratch import vector
-from ..switch.l1b_passes import l1b_steps
-from ..switch.l2b_passes import l2b_lines
-from ..switch.pe_mab_passes import mab_steps
+from ..switch.pass_code import move_code
 from ..switch.unit_masks import choose_units
 from .plan import Exchange, Plan, Units, Zeros
 
@@ -29,7 +26,11 @@ def tiles_code(found: Plan, source: MNValue, result: MNValue, target: Target) ->
 
     yield each(range(0, len(found.copies), target.cycles), copied)
     for step, zeros in _groups(found):
-        made = [] if step is None else list(_exchange(step, result, target))
+        made = (
+            list(expand(move_code(step.moves, step.level, result, result, target, step.units)))
+            if step is not None
+            else []
+        )
         masks: list[Step] = []
         left: list[Zeros] = []
         # Lines that have no masks themselves leave all registers to these.
@@ -103,20 +104,6 @@ def _bringing(made: Sequence[Line], zero: Zeros, value: MNValue) -> list[int]:
                 brought |= words
                 found.append(place)
     return found if brought == wanted else []
-
-
-def _exchange(step: Exchange, value: MNValue, target: Target) -> Iterator[Line]:
-    if step.level is Level.MAB:
-        assert not step.units
-        yield from mab_steps(step.moves, value, value, target)
-        return
-    if step.level is Level.L1B:
-        yield from l1b_steps(step.moves, value, value, target, dict(step.units))
-        return
-    made: list[Step] = []
-    mask = _mask(step.units, made, target)
-    yield from made
-    yield from l2b_lines(step.moves, value, value, target, mask)
 
 
 def _clear(step: Zeros, value: MNValue, target: Target) -> Nest:

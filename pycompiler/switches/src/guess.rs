@@ -2,10 +2,9 @@
 
 use indexmap::IndexSet;
 
-use crate::costs::crossing;
 use crate::digits::{axis_segments, copied_digits, is_subset, parts, primes, Part, PrimeDigit, Segment};
 use crate::layout::{up, Layout, Level, Machine};
-use crate::moves::MASK;
+use crate::masks::MASK;
 
 /// Guesses the steps of switches of a tensor without a search for their passes.
 ///
@@ -218,4 +217,10 @@ fn least(level: Level, fewer: i64, more: i64, machine: &Machine) -> i64 {
         Level::L1b => steps + 2 * fewer * machine.count(Level::L1b),
         _ => steps + up(fewer, machine.cycles) + up(more, machine.cycles),
     }
+}
+
+/// Steps in which `words` long words go to the PDMs of all groups and from there to L2BMs.
+fn crossing(words: i64, machine: &Machine) -> i64 {
+    let (near, far, _) = machine.mv_parts();
+    (near + far) * words / (machine.parts() * machine.groups() * machine.cycles)
 }

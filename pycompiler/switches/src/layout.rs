@@ -58,8 +58,14 @@ pub struct Machine {
     pub block: i64,
     /// Long words that one instruction between L1BM and L2BM moves.
     pub l2bm_words: i64,
+    /// Long words of each L1BM and of L2BM that one instruction moves between all L1BMs and L2BM.
+    pub spread: (i64, i64),
     /// Vectors of all PEs for which L1BM has room.
     pub vectors: i64,
+    /// Long words of L2BM.
+    pub l2bm: i64,
+    /// Long words of PDM.
+    pub pdm: i64,
     /// Masks that a program can keep.
     pub masks: i64,
     /// Long words that the widest access of a PE has.
@@ -83,7 +89,11 @@ impl Machine {
             self.row,
             self.block,
             self.l2bm_words,
+            self.spread.0,
+            self.spread.1,
             self.vectors,
+            self.l2bm,
+            self.pdm,
             self.masks,
             self.wide,
         ];
@@ -93,6 +103,27 @@ impl Machine {
 
     pub(crate) fn count(&self, level: Level) -> i64 {
         self.counts[level as usize]
+    }
+
+    /// The vectors for which half of L1BM has room: those that come down begin behind so many.
+    pub(crate) fn half(&self) -> i64 {
+        (self.vectors + 1) / 2
+    }
+
+    /// The vectors of rows that cross between L2Bs at once, at least one: they lie in half of L1BM, and in half of L2BM.
+    pub(crate) fn crossing(&self) -> i64 {
+        let words = self.row * self.count(Level::L1b) * self.cycles;
+        self.half().min(self.l2bm / 2 / words).max(1)
+    }
+
+    /// The words of so many that an instruction between L1BM and L2BM moves.
+    pub(crate) fn piece(&self, words: i64) -> i64 {
+        words.min(self.l2bm_words)
+    }
+
+    /// Where the pieces of so many words begin.
+    pub(crate) fn pieces(&self, words: i64) -> impl Iterator<Item = i64> {
+        (0..words).step_by(self.l2bm_words as usize)
     }
 
     /// How long MVs of a word take, in parts of a cycle: within a group, to another group, from a PDM to all L2BMs.

@@ -1,12 +1,13 @@
 //! The search for the cheapest passes: A* over the places of the digits.
 
-use crate::costs::{least_steps, pass_steps};
 use crate::detours::{in_primes, meets, park};
 use crate::digits::{copied_digits, is_subset, make_layout, parts, primes, segments, Part, PrimeDigit, Segment};
 use crate::layout::{Change, Layout, Level, Machine};
+use crate::passes::{least_steps, pass_steps};
 use crate::state::{joined, moved, placed, State};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 /// States looked at between two questions whether to go on.
 const LOOKS: u64 = 64;
@@ -101,7 +102,7 @@ impl<'a> Search<'a> {
         // Entries are ordered by their steps so far plus the least steps that are left; then the older comes first.
         let mut queue = BinaryHeap::from([Reverse((self.left(&start) + self.far(&start), 0))]);
         let mut reached = vec![Reached { state: start, pass: None, cost: 0, before: 0 }];
-        let mut best: HashMap<State, i64> = HashMap::new();
+        let mut best: FxHashMap<State, i64> = FxHashMap::default();
         let mut looks = 0;
         while let Some(Reverse((_, number))) = queue.pop() {
             looks += 1;

@@ -1,51 +1,54 @@
 //! Passes between L1Bs whose rows go straight from L1BM to L1BM.
+//!
+//! One instruction serves all L1Bs of an L2B. Some of them send, all the same row. If the L1Bs of a result row take different
+//! rows, several instructions send it, and masks let each L1B write what it shall take.
 
+use crate::code::{late, vector, Line, Sink};
 use crate::layout::{up, Level, Machine};
-use crate::moves::{Moves, MASK};
-use std::collections::HashMap;
+use crate::moves::{Move, Moves};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A unit and the unit that it takes a row from.
 type Wanted = (i64, i64);
 
-/// Row `row` of the senders goes to row `at` of `units`.
-#[derive(Clone, Copy, Debug)]
-pub struct Sent {
-    /// The row of the result.
-    pub at: i64,
-    /// The row of the source.
-    pub row: i64,
-    /// The instruction.
-    pub by: Sending,
-    /// The L1Bs that write it, a bit for each; 0 means all.
-    pub units: u64,
-    times: i64,
-}
-
 /// An instruction. Each L1B takes from the sender that agrees with it in some bits of its number, `free`. In the other bits,
 /// all senders have those of `first`. A test holds this against the specification's index map.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sending {
+struct Sending {
     /// The number of one sender.
-    pub first: i64,
+    first: i64,
     /// The bits in which senders differ.
-    pub free: i64,
+    free: i64,
 }
 
-/// How rows go straight. None if the machine sends other pieces than single rows, or if L1BM has no room for a vector of each
-/// L1B.
-pub(crate) fn sent(found: &Moves, machine: &Machine) -> Option<Vec<Sent>> {
-    if machine.block > 1 || (machine.vectors + 1) / 2 < machine.count(Level::L1b) {
+/// Row `row` of the senders goes to row `at` of `units`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// The row of the result.
+    at: i64,
+    /// The row of the source.
+    row: i64,
+    by: Sending,
+    /// The L1Bs that write it, a bit for each; 0 means all.
+    units: u64,
+    times: i64,
+}
+
+/// How rows go straight: those of each result row together, in the order of their sources. None if the machine sends other
+/// pieces than single rows, or if L1BM has no room for a vector of each L1B.
+pub(crate) fn sent(found: &Moves, machine: &Machine) -> Option<Vec<Vec<Sent>>> {
+    if machine.block > 1 || machine.half() < machine.count(Level::L1b) {
         return None;
     }
-    let mut rows: Vec<(i64, i64, Wanted, i64)> =
-        found.list.iter().map(|m| (m.result_at, m.source_at, (m.result, m.source), m.times)).collect();
-    rows.sort_unstable();
-    let mut known: HashMap<Vec<Wanted>, Option<Vec<(Sending, u64)>>> = HashMap::new();
+    let mut moves: Vec<&Move> = found.list.iter().collect();
+    moves.sort_unstable_by_key(|m| (m.result_at, m.source_at, m.result, m.source));
+    let mut known: FxHashMap<Vec<Wanted>, Option<Vec<(Sending, u64)>>> = FxHashMap::default();
     let mut out = Vec::new();
-    for of_result in rows.chunk_by(|one, other| one.0 == other.0) {
+    for of_result in moves.chunk_by(|one, other| one.result_at == other.result_at) {
         let mut ways: Vec<Sent> = Vec::new();
-        for of_row in of_result.chunk_by(|one, other| one.1 == other.1) {
-            let wanted: Vec<Wanted> = of_row.iter().map(|row| row.2).collect();
+        for of_row in of_result.chunk_by(|one, other| one.source_at == other.source_at) {
+            let wanted: Vec<Wanted> = of_row.iter().map(|m| (m.result, m.source)).collect();
             let found = match known.get(&wanted) {
                 Some(found) => found.clone(),
                 None => {
@@ -53,26 +56,104 @@ pub(crate) fn sent(found: &Moves, machine: &Machine) -> Option<Vec<Sent>> {
                     known.entry(wanted).or_insert(found).clone()
                 }
             };
-            let (at, row, _, times) = of_row[0];
+            let Move { result_at: at, source_at: row, times, .. } = *of_row[0];
             ways.extend(found?.into_iter().map(|(by, units)| Sent { at, row, by, units, times }));
         }
         // The one that most units take writes everywhere; of equals, the first.
         ways.sort_by_key(|way| -i64::from(way.units.count_ones()));
         ways.iter_mut().take(1).for_each(|way| way.units = 0);
-        out.extend(ways);
+        out.push(ways);
     }
     Some(out)
 }
 
-pub(crate) fn straight_steps(sent: &[Sent], found: &Moves, machine: &Machine) -> i64 {
-    let mut sizes = HashMap::<u64, i64>::new();
-    sent.iter().for_each(|one| *sizes.entry(one.units).or_default() += one.times);
-    let wide = (machine.row / machine.l2bm_words).max(1);
-    let read = up(found.distinct(|m| m.source_at) * found.times, machine.cycles);
-    let down: i64 = sizes.values().map(|size| up(size * found.times, machine.cycles)).sum();
-    let masks = sizes.keys().filter(|&&units| units != 0).count() as i64;
-    let lines: i64 = sent.iter().map(|one| one.times).sum();
-    wide * lines * found.times + read + down + MASK * masks
+/// The code: as many rows at once as L1BM holds, going up and coming down.
+pub(crate) fn straight<S: Sink>(sent: &[Vec<Sent>], found: &Moves, machine: &Machine, code: &mut S) {
+    let mut order: Vec<&Vec<Sent>> = sent.iter().collect();
+    if !S::COUNTS {
+        // Rows that take from the same rows come together, so that each goes up once.
+        let rows = |ways: &Vec<Sent>| -> BTreeSet<i64> { ways.iter().map(|one| one.row).collect() };
+        order.sort_by_cached_key(|ways| (rows(ways), ways[0].at));
+    }
+    let mut batch = Batch::default();
+    for rows in order {
+        if !S::COUNTS && !batch.has_room(rows, machine) {
+            std::mem::take(&mut batch).code(found, machine, code);
+        }
+        batch.put(rows);
+    }
+    batch.code(found, machine, code);
+}
+
+/// Rows that have room in L1BM together.
+#[derive(Default)]
+struct Batch {
+    /// The rows that go up, in order, and how often.
+    reads: Vec<i64>,
+    count: i64,
+    known: FxHashMap<i64, i64>,
+    /// What comes down to each set of units.
+    downs: BTreeMap<u64, Vec<Sent>>,
+}
+
+impl Batch {
+    fn has_room(&self, rows: &[Sent], machine: &Machine) -> bool {
+        let new: BTreeSet<i64> = rows.iter().map(|one| one.row).filter(|row| !self.known.contains_key(row)).collect();
+        let mut sizes: BTreeMap<u64, i64> =
+            self.downs.iter().map(|(&units, those)| (units, those.len() as i64)).collect();
+        rows.iter().for_each(|one| *sizes.entry(one.units).or_default() += 1);
+        let down: i64 = sizes.values().map(|&size| up(size, machine.cycles)).sum();
+        let reads = (self.reads.len() + new.len()) as i64;
+        self.reads.is_empty() || (reads <= machine.half() * machine.cycles && down <= machine.half())
+    }
+
+    fn put(&mut self, rows: &[Sent]) {
+        for one in rows {
+            if self.known.insert(one.row, 0).is_none() {
+                self.reads.push(one.row);
+                self.count += one.times;
+            }
+            self.downs.entry(one.units).or_default().push(*one);
+        }
+    }
+
+    fn code<S: Sink>(mut self, found: &Moves, machine: &Machine, code: &mut S) {
+        let words = machine.row * machine.cycles;
+        code.runs(&self.reads, self.count * found.times, machine.cycles, |code, number, part| {
+            code.line(Line::Lift { read: vector(part, machine, |&at| at), at: number * words });
+        });
+        (0..).zip(&self.reads).for_each(|(index, &row)| {
+            self.known.insert(row, index * machine.row);
+        });
+        let mut at = machine.half() * words;
+        let mut lowered: Vec<(u64, i64)> = Vec::new();
+        for (&units, those) in &self.downs {
+            lowered.push((units, at));
+            for part in those.chunks(machine.cycles as usize) {
+                // A vector that is not full begins with rows that its last ones overwrite.
+                let spare = machine.cycles - part.len() as i64;
+                for (index, one) in (spare..).zip(part) {
+                    let (from, to) = (self.known[&one.row], at + index * machine.row);
+                    code.times(one.times * found.times, |code| {
+                        machine.pieces(machine.row).for_each(|piece| {
+                            let Sending { first, free } = one.by;
+                            let (from, to, words) = (from + piece, to + piece, machine.piece(machine.row));
+                            code.line(Line::Inside { first, free, from, to, words });
+                        })
+                    });
+                }
+                at += words;
+            }
+        }
+        for ((units, first), those) in lowered.into_iter().zip(self.downs.values()) {
+            let register = code.choose(units);
+            let count = those.iter().map(|one| one.times).sum::<i64>() * found.times;
+            code.runs(those, count, machine.cycles, |code, number, part| {
+                let write = late(part, machine, |one| one.at);
+                code.line(Line::Lower { at: first + number * words, by: 0, write, register });
+            });
+        }
+    }
 }
 
 /// Returns instructions that together bring all of `wanted`, and the units that each serves. None if some unit stays out.

@@ -17,7 +17,10 @@ const MACHINE: Machine = Machine {
     row: 16,
     block: 1,
     l2bm_words: 64,
+    spread: (16, 32),
     vectors: 31,
+    l2bm: 4096,
+    pdm: 4096,
     masks: 7,
     wide: 2,
 };

@@ -1,35 +1,38 @@
-"""The compiled search for passes against its reference, and its costs against the code."""
+"""The compiled search for passes against a reference, and its moves and counts against the code."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-import reference_pass_steps as reference
-import reference_pass_ways as ways
-import reference_straight_rows
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_layouts import some_layout
+from nest_counts import totals
+from random_layouts import elements, some_layout
 from reference_switch_plan import reference_plan
+from switching import BANKS
 
 from emu2 import _core
+from pycompiler.code.lines import Step
+from pycompiler.code.nest import Nest, expand, stages
+from pycompiler.cost.hazards import pass_hazards
+from pycompiler.cost.sequence import slots_of, steps_of, waiting_steps
 from pycompiler.errors import PycompilerError
-from pycompiler.graph import Level, MNDtype, parse_layout
-from pycompiler.graph.digits import all_ranges, copied_digits, segments
+from pycompiler.graph import Level, MNDtype, MNValue, TensorType, parse_layout
+from pycompiler.graph.digits import segments
 from pycompiler.graph.layout import UNIT_LEVELS
-from pycompiler.layers.switch import pass_costs
+from pycompiler.layers.switch.facts import Facts, facts
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
-from pycompiler.layers.switch.pass_moves import LayoutChange, Moves, NoPassError
+from pycompiler.layers.switch.pass_code import pass_code
+from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError
 from pycompiler.layers.switch.pass_search import Guesses, _Switch, moves, pass_steps
-from pycompiler.layers.switch.straight_rows import straight_rows
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.switch_plan import plan_switch
+from pycompiler.planners.switch_plan import Pass, plan_switch
 
 MACHINES = st.sampled_from(["mini", "mncore2"])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -54,16 +57,21 @@ def outcome(plan: object, *arguments: object) -> Any:
 
 @given(SEEDS, MACHINES, st.booleans())
 @settings(max_examples=tried(20, 800))
-def test_the_plan_is_that_of_the_reference(seed: int, machine: str, limited: bool) -> None:
+def test_no_plan_of_the_reference_is_cheaper(seed: int, machine: str, limited: bool) -> None:
     target, rng = load_target(machine), random.Random(seed)
     change = some_change(rng, target)
     wanted = outcome(reference_plan, change, target)
     # The reference knows no detours: where it finds nothing, they may lead somewhere.
-    assert wanted is None or outcome(plan_switch, change, target) == wanted
+    assert wanted is None or total(outcome(plan_switch, change, target)) == total(wanted)
     if limited and wanted:
         most = rng.randrange(1, 2 * sum(step.steps for step in wanted))
         limited_plan = outcome(reference_plan, change, target, most)
-        assert outcome(plan_switch, change, target, False, most) == limited_plan
+        assert total(outcome(plan_switch, change, target, False, most)) == total(limited_plan)
+
+
+def total(found: Sequence[Pass] | None) -> int | None:
+    """Return the steps of all passes: several plans may take the same."""
+    return None if found is None else sum(step.steps for step in found)
 
 
 @pytest.mark.parametrize(
@@ -115,87 +123,84 @@ def test_a_guess_depends_on_its_two_layouts_only(seed: int, machine: str) -> Non
                 assert len(passes) == 1 or alone.item() > 2 * target.cycles
 
 
-def rows_of(found: Moves) -> list[list[int]]:
-    columns = (found.result, found.result_at, found.source, found.source_at)
-    return sorted(np.stack(columns, 1).tolist())
-
-
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(20, 800))
-def test_what_no_pass_can_do(seed: int, machine: str) -> None:
-    """Most random pairs of layouts differ on several levels."""
+@settings(max_examples=tried(20, 400))
+def test_moves_bring_every_element_to_its_place(seed: int, machine: str) -> None:
+    """Most random pairs of layouts differ on several levels; passes differ on one."""
     target, rng = load_target(machine), random.Random(seed)
-    change, level = some_change(rng, target), rng.choice([Level.W, *UNIT_LEVELS])
-    found, wanted = (outcome(one, change, level, target) for one in (moves, reference.moves))
-    assert (found is None) == (wanted is None)
-    assert found is None or rows_of(found) == rows_of(wanted)
+    pairs = [(some_change(rng, target), rng.choice([Level.W, *UNIT_LEVELS]))]
+    for change, level in (*pairs, *passes(rng, target)):
+        found = outcome(moves, change, level, target)
+        if found is None:
+            assert (change, level) in pairs
+            continue
+        before, after = (
+            np.moveaxis(
+                elements(layout, change.shape, change.dtype, target),
+                ((*UNIT_LEVELS, Level.ADDR, Level.W).index(level), len(UNIT_LEVELS)),
+                (0, 1),
+            )
+            for layout in (change.source, change.result)
+        )
+        made = np.full_like(after, -1)
+        made[found.result, found.result_at] = before[found.source, found.source_at]
+        assert (made == after)[after >= 0].all(), (change, level)
 
 
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(20, 800))
-def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: str) -> None:
+@settings(max_examples=tried(20, 400))
+def test_steps_are_those_of_the_code(seed: int, machine: str) -> None:
+    """They are counted for a part of the moves, and as if all vectors had room at once.
+
+    Half of the steps in which the busiest slot has no line count, and two waits for MVs.
+    """
     target, rng = load_target(machine), random.Random(seed)
     for change, level in passes(rng, target):
-        steps = pass_steps(change, level, target)
-        assert steps == reference.pass_steps(change, level, target)
-        ranges = all_ranges(target.level_range, change.dtype)
-        copies = bool(copied_digits(change.source, level, ranges))
-        assert steps >= reference.least_steps(level, target, copies=copies)
-        whole = moves(change, level, target)
-        assert rows_of(whole) == rows_of(reference.moves(change, level, target))
-        part = reference.pattern(change, level, target)
-        facts, number = pass_costs.facts(change.dtype, target), pass_costs.NUMBER[level]
-        counted = _core.count_move_steps(whole.rows, whole.times, facts, number)
-        if level is not Level.L1B or facts.block == 1:
-            assert _core.count_move_steps(part.rows, part.times, facts, number) == counted
-        if level is Level.PE:
-            count = target.counts["pe"]
-            assert (
-                counted
-                == reference.pe_cost(whole, target)
-                == sum(
-                    max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
-                    + (0 if turn.units is None else 3)
-                    for turn in ways.turns(whole, count)
-                )
+        steps = pass_steps(change, level, target) - pass_hazards(target)
+        lines = list(expand(code_of(change, level, target)))
+        taken = stages(lines, target)
+        slots = {slot: used // target.cycles for slot, used in slots_of(taken).items()}
+        most = (max(slots.values()) + sum(slots.values())) // 2
+        if level is Level.MAB and "l1bm" in slots:  # the ALU copies beside lines that go up
+            slots["alu"] = slots.get("alu", 0) - sum(
+                one.mnemonic == "lpassa"
+                for line in lines
+                if isinstance(line, Step)
+                for one in line.instructions
             )
-        if level is Level.MAB:
-            count = target.counts["mab"]
-            fills = ways.count_fills(ways.rows(whole, target, even=True), target)
-            shares = ways.shared_turns(ways.units_by_turn(whole, count), count)
-            assert (
-                counted
-                == reference.mab_cost(whole, target)
-                == min(
-                    counted if fills is None else fills,
-                    ways.turn_cost(ways.turns(whole, count), target),
-                    ways.shared_cost(shares, l1bm_room(target).vectors, target),
-                    ways.cast_cost(ways.casts(whole, count, target.cycles), target),
-                )
-            )
-        check_ways(whole, level, target)
+        least = (max(slots.values()) + sum(slots.values())) // 2
+        waits = waiting_steps(taken, target) - steps_of(taken, target)
+        assert 0.6 * least <= steps <= 1.4 * (most + waits) + 2, (change, level)
+        if level in (Level.W, Level.PE):
+            assert least == steps == most
+        elif not waits and slots.get("l1bm", 0) <= l1bm_room(target).vectors // 2:
+            # Turns of one vector go up once if they come down from the same batch.
+            shared = 0.4 * most + 2 if level is Level.MAB else 1
+            assert least <= steps <= most + shared, (change, level)
 
 
-def check_ways(found: Moves, level: Level, target: Target) -> None:
-    """The code is made of the same turns, casts, fills and straight rows as in the reference."""
-    facts = pass_costs.facts(MNDtype.FLOAT, target)
-    if level is Level.MAB:
-        for source_even, result_even in product((True, False), repeat=2):
-            name, wanted = ways.way(found, target, source_even=source_even, result_even=result_even)
-            chosen, rows = _core.mab_way(found.rows, facts, (source_even, result_even))
-            if chosen == "fills":
-                rows = [
-                    (at, [(a, b, ways._full(w, target.cycles), wide) for a, b, w, wide in fills])
-                    for at, fills in rows
-                ]
-            assert (chosen, rows) == (name, wanted)
-    elif level is Level.L1B:
-        wanted = reference_straight_rows.straight_rows(found, target)
-        assert straight_rows(found, target) == (wanted and sorted(wanted, key=lambda one: one.at))
-    if level in UNIT_LEVELS:
-        turns = ways.turns(found, target.level_range[level.value])
-        wanted = [(turn.by, turn.units or 0, [*turn.pairs]) for turn in turns]
-        assert pass_costs.turns(found, level, target) == wanted
+@given(SEEDS, MACHINES)
+@settings(max_examples=tried(20, 400))
+def test_a_count_of_the_nest_is_that_of_its_lines(seed: int, machine: str) -> None:
+    target, rng = load_target(machine), random.Random(seed)
+    for change, level in passes(rng, target):
+        taken, lines = (
+            stages(code, target)
+            for code in (
+                code_of(change, level, target),
+                [*expand(code_of(change, level, target))],
+            )
+        )
+        assert totals(taken, target) == totals(lines, target), (change, level)
+
+
+def code_of(change: LayoutChange, level: Level, target: Target) -> Nest:
+    """Return the code of a pass."""
+    source, result = (
+        MNValue(name, TensorType("x", change.shape), change.dtype, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (change.source, change.result), strict=True)
+    )
+    return pass_code(source, result, level, target)
 
 
 def passes(rng: random.Random, target: Target) -> Iterator[tuple[LayoutChange, Level]]:
@@ -215,22 +220,22 @@ def test_a_pass_that_changes_too_much_is_no_pass(target: Target) -> None:
 
 
 NOTHING = _Switch(([], []), ([], []), ())
-GOOD = pass_costs.facts(MNDtype.FLOAT, load_target("mini"))
+GOOD = facts(MNDtype.FLOAT, load_target("mini"))
+
+
+def lines(unit: int, at: int, facts: Facts = GOOD, level: int = 1) -> object:
+    columns = [np.array([one]) for one in (unit, at, 0, 0)]
+    return _core.move_lines(columns, facts, level, (True, True, True, False))
 
 
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("a level that is none", lambda: _core.count_move_steps([(0, 0, 0, 0)], 1, GOOD, 7)),
-        ("a unit that is none", lambda: _core.count_move_steps([(99, 0, 0, 0)], 1, GOOD, 1)),
-        ("a negative address", lambda: _core.count_move_steps([(0, -1, 0, 0)], 1, GOOD, 1)),
-        (
-            "no cycles",
-            lambda: _core.count_move_steps([(0, 0, 0, 0)], 1, GOOD._replace(cycles=0), 1),
-        ),
-        ("a turn of no unit", lambda: _core.move_turns([(0, 0, 99, 0)], GOOD, 1)),
-        ("a MAB that is none", lambda: _core.mab_way([(99, 0, 0, 0)], GOOD, (True, True))),
-        ("a row that is none", lambda: _core.straight_rows([(0, 0, 0, -1)], GOOD)),
+        ("a level that is none", lambda: lines(0, 0, level=7)),
+        ("a unit that is none", lambda: lines(99, 0)),
+        ("a negative address", lambda: lines(0, -1)),
+        ("no cycles", lambda: lines(0, 0, GOOD._replace(cycles=0))),
+        ("no units", lambda: _core.compare_units(1, 0)),
         ("a pass over no level", lambda: _core.pass_moves(NOTHING, GOOD, 9)),
         ("an axis too few", lambda: _core.SwitchGuesses((4,), GOOD).number(([], []))),
         (

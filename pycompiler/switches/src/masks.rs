@@ -1,0 +1,66 @@
+//! Masks of units of a level, and the registers that keep them.
+
+use std::collections::VecDeque;
+
+/// The most lines that make a mask, when the number of the unit is at hand.
+pub(crate) const MASK: i64 = 3;
+
+/// Instructions whose last flags choose units by their number, and the literal that the first joins with the number.
+///
+/// The instructions are numbered: exclusive or, and, minimum, maximum; and followed by not (flags of zero); or followed by
+/// not. None if no such flags choose these of `count` units.
+pub fn comparison(units: u64, count: i64) -> Option<(usize, i64)> {
+    let chosen = |by: &dyn Fn(i64) -> bool| (0..count).all(|unit| (units >> unit & 1 == 1) == by(unit));
+    for literal in 0..count {
+        let found: [&dyn Fn(i64) -> bool; 4] =
+            [&|unit| unit == literal, &|unit| unit & literal == 0, &|unit| unit <= literal, &|unit| unit >= literal];
+        if let Some(number) = found.iter().position(|by| chosen(by)) {
+            return Some((number, literal));
+        }
+    }
+    for literal in 0..count {
+        let found: [&dyn Fn(i64) -> bool; 2] = [&|unit| unit & literal != 0, &|unit| unit & literal == literal];
+        if let Some(number) = found.iter().position(|by| chosen(by)) {
+            return Some((4 + number, literal));
+        }
+    }
+    None
+}
+
+/// Counts the lines that make the mask of units. Without a comparison the first such mask also copies the units' number.
+pub(crate) fn choosing_lines(units: u64, count: i64, registers: &mut Registers) -> i64 {
+    match comparison(units, count) {
+        Some((number, _)) => 2 + i64::from(number >= 4),
+        None => MASK + i64::from(!std::mem::replace(&mut registers.numbered, true)),
+    }
+}
+
+/// The mask registers of a pass. Register 0 masks nothing.
+pub(crate) struct Registers {
+    most: i64,
+    /// Whether only some PEs may write: then each mask is made for these, when other units are chosen than before.
+    around: bool,
+    made: VecDeque<(u64, i64)>,
+    numbered: bool,
+}
+
+impl Registers {
+    pub(crate) fn new(most: i64, around: bool) -> Registers {
+        Registers { most, around, made: VecDeque::new(), numbered: false }
+    }
+
+    /// Returns the register of units, and whether their mask must be made. The oldest mask gives way.
+    pub(crate) fn choose(&mut self, units: u64) -> (i64, bool) {
+        if units == 0 && !self.around {
+            return (0, false);
+        }
+        if let Some(&(_, register)) = self.made.iter().find(|known| known.0 == units) {
+            return (register, false);
+        }
+        let most = if self.around { 1 } else { self.most };
+        let oldest = if (self.made.len() as i64) < most { None } else { self.made.pop_front() };
+        let register = oldest.map_or(self.made.len() as i64 + 1, |known| known.1);
+        self.made.push_back((units, register));
+        (register, true)
+    }
+}
