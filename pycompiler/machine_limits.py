@@ -8,6 +8,8 @@ import emu2
 
 #: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
 MOST_UNITS = 32
+#: Units of a level that a set of them, a bit for each, has.
+_MOST_IN_SETS = 64
 
 
 def why_unusable(spec: emu2.Spec) -> str | None:
@@ -17,12 +19,15 @@ def why_unusable(spec: emu2.Spec) -> str | None:
 
 def _reasons(spec: emu2.Spec) -> Iterator[str]:
     counts, ports = spec.counts, spec.ports
-    for level, above in (("mab", "an L1B"), ("pe", "a MAB")):
-        if counts[level] > MOST_UNITS:
-            yield (
-                f"the compiler's masks choose among {MOST_UNITS} {level.upper()}s of {above}, "
-                f"not {counts[level]}"
-            )
+    units = (
+        ("L2Bs of the chip", counts["group"] * counts["l2b"], _MOST_IN_SETS),
+        ("L1Bs of an L2B", counts["l1b"], _MOST_IN_SETS),
+        ("MABs of an L1B", counts["mab"], MOST_UNITS),
+        ("PEs of a MAB", counts["pe"], MOST_UNITS),
+    )
+    for names, count, most in units:
+        if count > most:
+            yield f"the compiler's masks choose among {most} {names}, not {count}"
     cycles = counts["cycle"]
     if cycles % 2:
         yield (

@@ -12,6 +12,9 @@ import onnx
 import onnx.inliner
 from onnx import helper
 
+from ..errors import error
+from .names import graphs
+
 #: The domain of the calls and of their functions.
 DEVICE = "pycompiler.device"
 #: Runs of elements of values in DRAM.
@@ -47,6 +50,15 @@ def function_of(
 def called(node: onnx.NodeProto) -> str:
     """Return the operator of the device that a node calls; empty if it calls none."""
     return str(node.op_type).partition(".")[0] if node.domain == DEVICE else ""
+
+
+def check_domain(model: onnx.ModelProto) -> None:
+    """Refuse, in a model without functions, a node of the domain: nothing defines it. P0108."""
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            if node.domain == DEVICE:
+                what = f"node `{node.name}` calls `{node.op_type}` of `{DEVICE}`"
+                raise error("P0108", reason=f"{what}, which has no function")
 
 
 def with_functions(

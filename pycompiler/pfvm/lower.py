@@ -10,7 +10,7 @@ from ..errors import PycompilerError, error
 from ..graph.dtypes import device_dtype, onnx_name
 from ..machine import Target
 from .composites import decompose, has_first
-from .device_functions import inlined
+from .device_functions import check_domain, inlined
 from .empty import settle_empty
 from .fold import fold_constants
 from .known_shapes import known_types
@@ -75,6 +75,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     P0103, P0108, P0109, P0302. ``target`` None stands for the host.
     """
     plain, registered = detach(inlined(model))
+    check_domain(plain)
     plain = settled_parameters(prepare(plain))
     if target is not None:
         _check_room(plain, target)

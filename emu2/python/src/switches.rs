@@ -104,8 +104,8 @@ pub(crate) fn pass_moves<'py>(
     Ok(found.map(columns))
 }
 
-/// Returns the lines of moves over `level`, each a tuple of its name and its fields, and None. If L2BM has no room for rows
-/// that must go together, returns how many long words they have, and for how many there is room. The moves are columns, as
+/// Returns the lines of moves over `level`, each a tuple of its name and its fields, and None. If a memory has no room
+/// for rows that must go together, returns its name, how many long words they have, and for how many there is room. The moves are columns, as
 /// [`pass_moves`] returns them. `place`: whether the addresses of the source and of the result begin at an even word, whether
 /// they lie in different memories, and whether only some PEs may write. Raises ValueError for numbers that have no meaning.
 #[pyfunction]
@@ -115,7 +115,7 @@ pub(crate) fn move_lines<'py>(
     facts: Facts,
     level: usize,
     place: (bool, bool, bool, bool),
-) -> PyResult<(Named<'py>, Option<(i64, i64)>)> {
+) -> PyResult<(Named<'py>, Option<(&'static str, i64, i64)>)> {
     let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
     let list: Vec<Move> = ndarray::Zip::from(result)
         .and(result_at)
@@ -128,7 +128,10 @@ pub(crate) fn move_lines<'py>(
     let (moves, level, machine) = (Moves { list, times: 1 }, level_of(level)?, machine(&facts)?);
     match py.detach(|| switches::move_lines(&moves, level, &place, &machine)).ok_or_else(no_meaning)? {
         Ok(lines) => Ok((lines.into_iter().map(|line| named(py, line)).collect::<PyResult<_>>()?, None)),
-        Err(TooSmall { words, room }) => Ok((Vec::new(), Some((words, room)))),
+        Err(TooSmall { level, words, room }) => {
+            let memory = if level == Level::L1b { "l1bm" } else { "l2bm" };
+            Ok((Vec::new(), Some((memory, words, room))))
+        }
     }
 }
 

@@ -61,7 +61,7 @@ class Shifts:
         units = sum(1 << unit for unit in range(start, stop))
         number = PeOperand("grf1", (self.target.words("grf1") - 1,) * self.target.cycles)
         yield alu_step("ipassa", (Special(NUMBERS[level]),), number)
-        yield alu_step("imm", (Literal(others(units)),), _NOWHERE)
+        yield alu_step("imm", (Literal(others(units, NUMBERS[level], self.target)),), _NOWHERE)
         yield alu_step("ilsl", (_BEFORE, number), _NOWHERE)
         yield alu_step("frelu", (_BEFORE, _BEFORE), mask_register(register, self.target))
 

@@ -58,7 +58,7 @@ def move_code(
     """Return the code of moves over the units, or words, of ``level``.
 
     Only the PEs of the units ``around`` write: it has a bit for each unit of a level. P0606 if rows
-    that must go together exceed L2BM, or if no MV can move a row of an L2B.
+    that must go together exceed L1BM or L2BM, or if no MV can move a row of an L2B.
     """
     known = facts(source.dtype, target)
     row = known.row * target.counts["l1b"]
@@ -73,9 +73,10 @@ def move_code(
     columns = (found.result, found.result_at, found.source, found.source_at)
     lines, missing = _core.move_lines(columns, known, NUMBER[level], place)
     if missing is not None:
+        memory, words, room = missing
         reason = (
-            f"a switch between {level.value}s of one step needs {missing[0]} long words of l2bm, "
-            f"there is room for {missing[1]}"
+            f"a switch between {level.value}s of one step needs {words} long words of {memory}, "
+            f"there is room for {room}"
         )
         raise error("P0606", spec=target.name, reason=reason)
     code = _Code(level, source, result, target, around or {})

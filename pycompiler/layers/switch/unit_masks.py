@@ -13,6 +13,7 @@ from functools import lru_cache
 from emu2 import _core
 
 from ...code.lines import Forward, Literal, PeOperand, Special, Step, alu_step, mask_register
+from ...errors import error
 from ...graph.layout import Level
 from ...machine import Target
 from ...machine_limits import MOST_UNITS
@@ -60,7 +61,9 @@ class UnitMasks:
             self._ready = True
             yield alu_step("ipassa", (Special(self._unit),), self._number)
         forward = Forward("alu")
-        yield alu_step("imm", (Literal(others(units)),), Special("nowrite"))
+        yield alu_step(
+            "imm", (Literal(others(units, self._unit, self._target)),), Special("nowrite")
+        )
         yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
         yield alu_step("frelu", (forward, forward), mask_register(register, self._target))
 
@@ -89,7 +92,7 @@ def choose_units(
     nowhere, forward = Special("nowrite"), Forward("alu")
     for index, (level, chosen) in enumerate(units.items()):
         into.append(alu_step("ipassa", (Special(NUMBERS[level]),), number))
-        into.append(alu_step("imm", (Literal(others(chosen)),), nowhere))
+        into.append(alu_step("imm", (Literal(others(chosen, NUMBERS[level], target)),), nowhere))
         first = total if len(units) > 1 and not index else nowhere
         into.append(alu_step("ilsl", (forward, number), first))
         if index:
@@ -133,6 +136,17 @@ def _compare(
         sources = (Forward("alu"),)
 
 
-def others(units: int) -> int:
-    """Return a word with bit u, counted from the top, for every unit u that is not chosen."""
+def others(units: int, unit: str, target: Target) -> int:
+    """Return a word with bit u, counted from the top, for every unit u that is not chosen.
+
+    ``unit`` is the fixed input with the unit's number. Units behind the last bit are chosen. P0606
+    if some of them are not.
+    """
+    count = _count(unit, target)
+    if any(not units >> behind & 1 for behind in range(MOST_UNITS, count)):
+        reason = (
+            f"a mask of some of {count} units (`{unit}`) needs a bit for each, "
+            f"and a word has {MOST_UNITS}"
+        )
+        raise error("P0606", spec=target.name, reason=reason)
     return sum(1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1)

@@ -76,9 +76,11 @@ impl Place {
     pub const SWITCH: Place = Place { even: (true, true), apart: true, around: false };
 }
 
-/// L2BM has no room for rows that must go together.
+/// A memory has no room for rows that must go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooSmall {
+    /// L1BM or L2BM.
+    pub level: Level,
     /// The long words of the rows.
     pub words: i64,
     /// The long words for which there is room.

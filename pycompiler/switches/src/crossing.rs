@@ -30,7 +30,7 @@ pub(crate) fn crossing<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) 
     let rows = rows(found, machine.count(Level::L2b));
     let (row, half) = (machine.row * machine.count(Level::L1b), machine.l2bm / 2);
     if !S::COUNTS && row * machine.cycles > half {
-        return Err(TooSmall { words: row * machine.cycles, room: half });
+        return Err(TooSmall { level: Level::L2b, words: row * machine.cycles, room: half });
     }
     let most = (machine.crossing() * machine.cycles) as usize;
     // Rows that take from the same rows come together, so each row goes up once. Then all L2Bs give and take in every batch.
@@ -47,8 +47,12 @@ pub(crate) fn crossing<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) 
         let (mut read, mut taken) = (FxHashSet::default(), 0);
         for at in left {
             let new: FxHashSet<i64> = reads(at).into_iter().filter(|at| !read.contains(at)).collect();
-            if taken > 0 && (read.len() + new.len() > most || taken == most) {
+            let fits = read.len() + new.len() <= most;
+            if taken > 0 && (!fits || taken == most) {
                 break;
+            }
+            if !fits {
+                return Err(TooSmall { level: Level::L2b, words: new.len() as i64 * row, room: most as i64 * row });
             }
             read.extend(new);
             taken += 1;

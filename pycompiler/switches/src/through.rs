@@ -53,11 +53,16 @@ pub(crate) fn through<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) -
             let rows: FxHashSet<&Vec<i64>> =
                 new.iter().map(|one| &one.1).filter(|rows| !reads.contains(rows)).collect();
             let words = (lifted.len() + new.len()) as i64 * size;
-            if taken > 0 && (reads.len() + rows.len() > most || taken == most || words > room) {
+            let fits = reads.len() + rows.len() <= most;
+            if taken > 0 && (!fits || taken == most || words > room) {
                 break;
             }
+            if !fits {
+                let (words, room) = (rows.len() as i64 * size, most as i64 * size);
+                return Err(TooSmall { level: Level::L1b, words, room });
+            }
             if words > room {
-                return Err(TooSmall { words, room });
+                return Err(TooSmall { level: Level::L2b, words, room });
             }
             lifted.extend(new);
             reads.extend(rows);

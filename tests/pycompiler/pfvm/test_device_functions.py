@@ -12,8 +12,9 @@ from compiling import compiled, run
 from gradient_models import gradient_model
 from one_node import one_node
 
+from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
-from pycompiler.pfvm.device_functions import called
+from pycompiler.pfvm.device_functions import DEVICE, called
 from pycompiler.pfvm.lower import lower
 
 MINI = load_target("mini")
@@ -84,3 +85,27 @@ def test_functions_of_a_user_in_the_domain() -> None:
                 attribute.ints[:] = [7] * len(attribute.ints)
     made, _ = compiled(written)
     np.testing.assert_array_equal(*run(made, feed).values(), *results(model, feed))
+
+
+@pytest.mark.parametrize("op", ["MNCorePick", "MNCorePick.y", "Relu", "Foo"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_calls_without_a_function_are_refused(op: str, inside: bool) -> None:
+    """Nobody defines them: their attributes were taken as they stood."""
+    node = onnx.helper.make_node(op, ["x"], ["y"], "one", domain=DEVICE, axis=1, index=[9, 0])
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", [2, 4]), ("y", None))
+    ]
+    nodes = [node]
+    if inside:
+        body = onnx.helper.make_graph([node], "body", [], ends[1:])
+        true = onnx.numpy_helper.from_array(np.array(True), "true")
+        nodes = [
+            onnx.helper.make_node("Constant", [], ["true"], value=true),
+            onnx.helper.make_node("If", ["true"], ["y"], then_branch=body, else_branch=body),
+        ]
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid(DEVICE, 1)]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    with pytest.raises(PycompilerError) as caught:
+        lower(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), MINI)
+    assert caught.value.code == "P0108"

@@ -101,23 +101,3 @@ def test_a_value_moves_to_the_other_lm(
     copies = [node for node in graph.nodes if node.op == COPY]
     assert len(copies) == copied
     assert all(node.outputs[0] in read for node in copies)
-
-
-def test_a_part_is_taken_at_once() -> None:
-    """Test that the slice of a residual runs directly behind the node that makes the residual."""
-    bounds = {"starts": [0], "ends": [50], "axes": [0], "steps": [1]}
-    constants = {name: np.array(value, np.int64) for name, value in bounds.items()}
-    nodes: Nodes = [
-        ("Exp", ["x"], "v"),
-        ("Neg", ["v"], "a"),
-        ("Mul", ["a", "v"], "b"),
-        ("Slice", ["b", *bounds], "c"),
-        ("Neg", ["c"], "d"),
-        ("Slice", ["v", *bounds], "part"),
-        ("Abs", ["part"], "e"),
-        ("Add", ["d", "e"], "y"),
-    ]
-    graph = scheduled(nodes, {"x": (200, 8, 8)}, ["y"], constants=constants)
-    order = [node.op for node in graph.nodes]
-    behind = order[order.index("Exp") + 1 :]
-    assert behind[: behind.index("Neg")].count("Slice") == 1
