@@ -18,6 +18,8 @@ type Places = (Vec<Vec<Digit>>, Vec<Digit>);
 type Columns<'py> = [Bound<'py, PyArray1<i64>>; 4];
 /// Lines: the name of each, and its fields.
 type Named<'py> = Vec<Bound<'py, PyTuple>>;
+/// A memory without room: its name, the long words that are needed, and those for which there is room.
+type Missing = (&'static str, i64, i64);
 /// A pass: number of its level, layout afterwards, steps.
 type PassRow = (usize, Option<Places>, i64);
 
@@ -115,7 +117,7 @@ pub(crate) fn move_lines<'py>(
     facts: Facts,
     level: usize,
     place: (bool, bool, bool, bool),
-) -> PyResult<(Named<'py>, Option<(&'static str, i64, i64)>)> {
+) -> PyResult<(Named<'py>, Option<Missing>)> {
     let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
     let list: Vec<Move> = ndarray::Zip::from(result)
         .and(result_at)
