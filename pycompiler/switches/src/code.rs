@@ -209,7 +209,11 @@ impl Sink for Count<'_> {
             Line::MvAll { home, words, .. } => {
                 self.moved(home, 0..=self.machine.count(Level::L2b) - 1, all * words);
             }
-            Line::Constant { .. } => self.lines[0] += self.factor * (64 / self.machine.addressed_bits),
+            // A line for each word of a long word.
+            Line::Constant { .. } => {
+                self.lines[0] +=
+                    self.factor * (self.machine.count(Level::W) * self.machine.bits / self.machine.addressed_bits);
+            }
             Line::Lift { .. } | Line::Lower { .. } | Line::Cast { .. } | Line::Fill { .. } => {
                 self.lines[1] += self.factor
             }
