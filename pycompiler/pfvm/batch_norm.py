@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from .replacing import DOMAINS, Made, constant_of, only_user, shape_of
 from .session import Array
 
-_DOMAINS = ("", "ai.onnx")
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _EPSILON = 1e-5  # of ONNX, where the attribute is missing
 
@@ -23,11 +23,16 @@ def fold_batch_norms(model: ir.Model) -> None:
     The product must have no other reader. It keeps its name and takes over the source lines.
     """
     for node in list(model.graph):
-        if node.op_type == "BatchNormalization" and node.domain in _DOMAINS:
+        if node.op_type == "BatchNormalization" and node.domain in DOMAINS:
             product = _product(node)
             found = _folded(product, node) if product is not None else None
             if product is not None and found is not None:
-                _replace(model.graph, product, node, found)
+                made = Made(product, "folded")
+                given = (product.inputs[0], *map(made.constant, found))
+                shape, facts = shape_of(product.outputs[0]), product.attributes
+                value = made(product.op_type, *given, shape=shape, facts=facts)
+                made.nodes[0].name = product.name
+                made.put(value, [product, node])
 
 
 def _product(node: ir.Node) -> ir.Node | None:
@@ -35,10 +40,10 @@ def _product(node: ir.Node) -> ir.Node | None:
     value = node.inputs[0]
     made = None if value is None else value.producer()
     training = node.attributes.get_int("training_mode", 0)
-    if made is None or value is None or training or any(out.uses() for out in node.outputs[1:]):
+    if made is None or training or any(out.uses() for out in node.outputs[1:]):
         return None
-    known = made.op_type in _PRODUCTS and made.domain in _DOMAINS and made.graph is node.graph
-    return made if known and len(value.uses()) == 1 and not value.is_graph_output() else None
+    known = made.op_type in _PRODUCTS and made.domain in DOMAINS and made.graph is node.graph
+    return made if known and only_user(value, node.graph) is node else None
 
 
 def _folded(product: ir.Node, node: ir.Node) -> tuple[Array, Array] | None:
@@ -75,34 +80,3 @@ def _scaled(product: ir.Node, weights: Array, factor: Array) -> Array:
     group = product.attributes.get_int("group", 1)
     apart = weights.reshape(group, -1, *weights.shape[1:])
     return (apart * factor.reshape(group, 1, -1, *ones)).reshape(weights.shape)
-
-
-def constant_of(value: ir.Value | None) -> Array | None:
-    """Return the data of a constant; None if the value is none."""
-    tensor = None if value is None else value.const_value
-    # A graph input with a default may get another value.
-    if value is None or tensor is None or value.is_graph_input():
-        return None
-    return np.asarray(tensor.numpy())
-
-
-def _replace(graph: ir.Graph, product: ir.Node, node: ir.Node, arrays: tuple[Array, Array]) -> None:
-    """Put the product with new weights and bias in place of both nodes."""
-    old, final = node.outputs[0], product.outputs[0]
-    parameters = []
-    for what, array in zip(("weights", "bias"), arrays, strict=True):
-        name = f"{old.name}.{what}"
-        value = ir.Value(name=name, const_value=ir.tensor(array, name=name))
-        value.shape, value.type = ir.Shape(array.shape), ir.TensorType(ir.DataType.FLOAT)
-        graph.register_initializer(value)
-        parameters.append(value)
-    facts = list(product.attributes.values())
-    made = ir.node(product.op_type, [product.inputs[0], *parameters], name=product.name)
-    made.attributes.update({fact.name: fact for fact in facts})
-    made.metadata_props.update({**node.metadata_props, **product.metadata_props})
-    result = made.outputs[0]
-    result.name, result.shape, result.type = old.name, old.shape or final.shape, old.type
-    graph.insert_before(node, made)
-    old.replace_all_uses_with(result, replace_graph_outputs=True)
-    graph.remove(node, safe=True)
-    graph.remove(product, safe=True)

@@ -16,11 +16,9 @@ from itertools import pairwise
 import numpy as np
 import onnx_ir as ir
 
-from .batch_norm import constant_of
+from .replacing import DOMAINS, VIEWS, Made, constant_of, only_user, shape_of
 from .session import Array
-from .split_products import DOMAINS, PRODUCTS, constant, flag, free_name, shape_of, sizes_of
-
-VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
+from .split_products import PRODUCTS, flag
 
 
 @dataclass(eq=False)
@@ -112,15 +110,6 @@ def _awkward(heads: Sequence[Atom], value: Sequence[Sequence[Atom]]) -> bool:
     return apart and (width & -width) ** 2 < width
 
 
-def only_user(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
-    """Return the only node that reads a value; None if there is none in the graph, or several."""
-    users = list(value.uses())
-    if value.is_graph_output() or len(users) != 1:
-        return None
-    node = users[0].node
-    return node if node.domain in DOMAINS and node.graph is graph else None
-
-
 def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     """Replace a product and the views behind it, which cut its columns into heads."""
     matrix = _matrix(product)
@@ -142,10 +131,10 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
         chain.append(user)
         user = only_user(user.outputs[0], graph)
-    heads = atoms.axes[-1]
-    if not _awkward(heads, atoms.now):
+    heads, result = atoms.axes[-1], shape_of(chain[-1].outputs[0])
+    if result is None or not _awkward(heads, atoms.now):
         return
-    made = Made(graph, product)
+    made = Made(product, "heads")
     *outer, width = heads
     rows = [atom for axis in atoms.axes[:-1] for atom in axis] or [Atom(1)]
     sizes = [atom.size for atom in rows]
@@ -154,14 +143,14 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     ones = [1] * (len(rows) - 1)
     parts = np.moveaxis(matrix.reshape(len(matrix), *counts, width.size), 0, -2)
     weights = made.constant(parts.reshape(*counts, *ones, len(matrix), width.size))
-    value = made.node("MatMul", [x, weights], [*counts, *sizes, width.size])
+    value = made("MatMul", x, weights, shape=[*counts, *sizes, width.size])
     for one in added:
         assert one is not None
         bias = made.constant(one.reshape(*counts, 1, *ones, width.size))
-        value = made.node("Add", [value, bias], [*counts, *sizes, width.size])
+        value = made("Add", value, bias, shape=[*counts, *sizes, width.size])
     order = [atom for axis in atoms.now for atom in axis]
-    value = made.transposed(value, [*outer, *rows, width], order)
-    put(graph, made, value, chain)
+    value = transposed(made, value, [*outer, *rows, width], order)
+    made.put(made.view(value, result), chain)
 
 
 def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
@@ -191,7 +180,7 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     result = shape_of(product.outputs[0])
     if not _awkward(heads, atoms.axes) or result is None or source is None:
         return
-    made = Made(graph, product)
+    made = Made(product, "heads")
     *outer, width = heads
     rows = [atom for axis in atoms.now[:-1] for atom in axis]
     order = [atom for axis in atoms.axes for atom in axis]
@@ -200,94 +189,33 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
         rows = [Atom(1)]
         order = [*rows, *order]
         x = made.view(source, [atom.size for atom in order])
-    x = made.transposed(x, order, [*outer, *rows, width])
+    x = transposed(made, x, order, [*outer, *rows, width])
     counts, sizes = [atom.size for atom in outer], [atom.size for atom in rows]
     ones = [1] * (len(rows) - 1)
     weights = made.constant(matrix.reshape(*counts, *ones, width.size, matrix.shape[1]))
-    found = made.node("MatMul", [x, weights], [*counts, *sizes, matrix.shape[1]])
+    found = made("MatMul", x, weights, shape=[*counts, *sizes, matrix.shape[1]])
     axes = made.constant(np.arange(len(outer), dtype=np.int64))
-    found = made.node("ReduceSum", [found, axes], [*sizes, matrix.shape[1]], keepdims=0)
+    found = made("ReduceSum", found, axes, shape=[*sizes, matrix.shape[1]], keepdims=0)
     biases = [one for one in product.inputs[2:] if one is not None]
     # A row is added in front of the view, which may then join the views behind the product.
     rowed = [one for one in biases if len(shape_of(one) or (1, 1)) == 1]
     for bias in rowed:
-        found = made.node("Add", [found, bias], [*sizes, matrix.shape[1]])
+        found = made("Add", found, bias, shape=[*sizes, matrix.shape[1]])
     found = made.view(found, result)
     for bias in biases:
         if bias not in rowed:
-            found = made.node("Add", [found, bias], result)
-    put(graph, made, found, chain[::-1])
+            found = made("Add", found, bias, shape=result)
+    made.put(found, chain[::-1])
 
 
-def put(graph: ir.Graph, made: Made, value: ir.Value, chain: Sequence[ir.Node]) -> None:
-    """Put the new nodes in place of a chain, whose last value keeps its name and shape.
-
-    Without new nodes, the readers of the chain read ``value``.
-    """
-    old = chain[-1].outputs[0]
-    shape = shape_of(old)
+def transposed(made: Made, value: ir.Value, have: Sequence[Atom], want: Sequence[Atom]) -> ir.Value:
+    """Return a value with the axes ``have`` in another order."""
+    # Atoms of one element stand nowhere in particular.
+    place = {id(atom): number for number, atom in enumerate(have)}
+    order = [place[id(atom)] for atom in want]
+    order = [number for number in range(len(have)) if number not in order] + order
+    if order == sorted(order):
+        return value
+    shape = shape_of(value)
     assert shape is not None
-    value = made.view(value, shape)
-    if not made.nodes:
-        # The chain changes nothing. An output needs a node of its own to keep its name.
-        if not old.is_graph_output():
-            old.replace_all_uses_with(value)
-            for node in reversed(chain):
-                graph.remove(node, safe=True)
-        return
-    graph.insert_before(chain[-1], made.nodes)
-    name, value.type = old.name, old.type
-    old.name = f"{name}.joined"
-    value.name = name
-    old.replace_all_uses_with(value, replace_graph_outputs=True)
-    for node in reversed(chain):
-        graph.remove(node, safe=True)
-
-
-class Made:
-    """New nodes in place of those around ``product``."""
-
-    def __init__(self, graph: ir.Graph, product: ir.Node):
-        self.nodes: list[ir.Node] = []
-        self._graph, self._product = graph, product
-        self._name = f"{product.outputs[0].name}.heads"
-
-    def constant(self, array: Array) -> ir.Value:
-        """Return a new parameter."""
-        return constant(self._graph, np.ascontiguousarray(array), f"{self._name}.constant")
-
-    def node(
-        self, op: str, inputs: Sequence[ir.Value | None], shape: Sequence[int], **facts: int
-    ) -> ir.Value:
-        """Append a node and return its result."""
-        made = ir.node(op, inputs, attributes=facts, name=f"{self._name}.{op}.{len(self.nodes)}")
-        made.metadata_props.update(self._product.metadata_props)
-        result = made.outputs[0]
-        result.name = free_name(self._graph, f"{self._name}.{len(self.nodes)}")
-        result.shape, result.type = ir.Shape(shape), self._product.outputs[0].type
-        self.nodes.append(made)
-        return result
-
-    def view(self, value: ir.Value | None, shape: Sequence[int]) -> ir.Value:
-        """Return the value with another shape."""
-        assert value is not None
-        if shape_of(value) == tuple(shape):
-            return value
-        sizes = sizes_of(self._graph, shape, f"{self._name}.shape")
-        return self.node("Reshape", [value, sizes], shape)
-
-    def transposed(self, value: ir.Value, have: Sequence[Atom], want: Sequence[Atom]) -> ir.Value:
-        """Return a value with the axes ``have`` in another order."""
-        # Atoms of one element stand nowhere in particular.
-        place = {id(atom): number for number, atom in enumerate(have)}
-        order = [place[id(atom)] for atom in want]
-        order = [number for number in range(len(have)) if number not in order] + order
-        if order == sorted(order):
-            return value
-        shape = shape_of(value)
-        assert shape is not None
-        made = self.node("Transpose", [value], [shape[axis] for axis in order])
-        node = made.producer()
-        assert node is not None
-        node.attributes["perm"] = ir.AttrInt64s("perm", order)
-        return made
+    return made("Transpose", value, shape=[shape[axis] for axis in order], perm=order)

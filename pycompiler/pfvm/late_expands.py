@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .split_products import DOMAINS, shape_of
+from .replacing import DOMAINS, shape_of
 
 #: Elementwise operators that spread all their operands.
 _COMPARISONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")

@@ -19,6 +19,7 @@ from onnx_ir.passes import Sequential
 from onnx_ir.passes.common import (
     CommonSubexpressionEliminationPass,
     DeduplicateInitializersPass,
+    NameFixPass,
     RemoveUnusedNodesPass,
 )
 from onnxscript.optimizer import fold_constants
@@ -80,6 +81,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
                 DeduplicateInitializersPass(),
                 CommonSubexpressionEliminationPass(),
                 RemoveUnusedNodesPass(),
+                NameFixPass(),  # new nodes are named after what they replace
             )(made)
         result: onnx.ModelProto = ir.to_proto(made)
     except PycompilerError:

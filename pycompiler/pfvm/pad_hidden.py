@@ -8,14 +8,11 @@ larger power of two. Both matrices are constants, so only they change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_ir as ir
 
-from .batch_norm import constant_of
-from .session import Array
-from .split_products import DOMAINS, PRODUCTS, constant, flag, shape_of
+from .replacing import DOMAINS, Made, constant_of, only_user, shape_of
+from .split_products import PRODUCTS, flag
 
 #: At most one of so many columns is added.
 _WASTE = 32
@@ -69,12 +66,12 @@ def _pad(graph: ir.Graph, second: ir.Node) -> None:
     if not all(_is_row(node.inputs[number], terms) for number in biases):
         return
     extra = size - terms
-    _lengthen(graph, node, 1, 0 if flag(node, "transB") else 1, extra)
+    _lengthen(node, 1, 0 if flag(node, "transB") else 1, extra)
     for number in biases:
-        _lengthen(graph, node, number, 0, extra)
+        _lengthen(node, number, 0, extra)
     if added is not None:
-        _lengthen(graph, *added, 0, extra)
-    _lengthen(graph, second, 1, 1 if flag(second, "transB") else 0, extra)
+        _lengthen(*added, 0, extra)
+    _lengthen(second, 1, 1 if flag(second, "transB") else 0, extra)
     for one in (*chain, node):
         value = one.outputs[0]
         value.shape = ir.Shape([*(shape_of(value) or ())[:-1], size])
@@ -82,12 +79,11 @@ def _pad(graph: ir.Graph, second: ir.Node) -> None:
 
 def _maker(value: ir.Value | None, graph: ir.Graph) -> ir.Node | None:
     """Return the node that makes a value of known shape that only one node reads, and once."""
-    if value is None or value.is_graph_output() or len(list(value.uses())) != 1:
-        return None
-    node = value.producer()
+    node = None if value is None else value.producer()
     if node is None or node.graph is not graph or node.domain not in DOMAINS:
         return None
-    return node if shape_of(value) is not None else None
+    known = only_user(value, graph) is not None and shape_of(value) is not None
+    return node if known else None
 
 
 def _is_row(value: ir.Value | None, columns: int) -> bool:
@@ -95,18 +91,9 @@ def _is_row(value: ir.Value | None, columns: int) -> bool:
     return array is not None and array.shape == (columns,)
 
 
-def _lengthen(graph: ir.Graph, node: ir.Node, place: int, axis: int, extra: int) -> None:
+def _lengthen(node: ir.Node, place: int, axis: int, extra: int) -> None:
     """Put a constant with ``extra`` zeros at the end of ``axis`` in place of an operand."""
-    old = node.inputs[place]
-    array = constant_of(old)
-    assert old is not None
+    array = constant_of(node.inputs[place])
     assert array is not None
-    longer = constant(graph, _with_zeros(array, axis, extra), f"{old.name}.padded")
-    node.replace_input_with(place, longer)
-
-
-def _with_zeros(array: Array, axis: int, extra: int) -> Array:
-    widths: Sequence[tuple[int, int]] = [
-        (0, extra if number == axis else 0) for number in range(array.ndim)
-    ]
-    return np.pad(array, widths)
+    widths = [(0, extra if number == axis else 0) for number in range(array.ndim)]
+    node.replace_input_with(place, Made(node, "padded").constant(np.pad(array, widths)))

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from .names import graphs
 from .opsets import STANDARD
+from .replacing import Made, replace
 
 #: Operators whose results differ from call to call.
 RANDOM = frozenset(
@@ -74,33 +75,20 @@ def write_out_bernoulli(model: ir.Model) -> None:
 
     onnxruntime runs the function body that ONNX gives for it, which swaps the chances of 0 and 1.
     """
-    for node in _all_nodes(model):
-        if node.op_type != "Bernoulli" or node.domain not in STANDARD or node.inputs[0] is None:
-            continue
-        chance, old = node.inputs[0], node.outputs[0]
-        called = node.name or old.name
-        kept = [a for name, a in node.attributes.items() if name == "seed"]
-        made: list[ir.Node] = []
-        if chance.dtype != ir.DataType.FLOAT:  # short floats have too few digits for small chances
-            to = ir.AttrInt64("to", int(ir.DataType.FLOAT))
-            made.append(ir.Node("", "Cast", [chance], [to], name=f"{called}.chance"))
-            made[0].outputs[0].name = f"{old.name}.chance"
-            chance = made[0].outputs[0]
-        drawn = ir.Node("", "RandomUniformLike", [chance], kept, name=f"{called}.draw")
-        below = ir.Node("", "Less", [drawn.outputs[0], chance], name=f"{called}.less")
-        wanted = node.attributes.get("dtype") or ir.AttrInt64("to", int(node.inputs[0].dtype or 1))
-        to = ir.AttrInt64("to", wanted.as_int())
-        result = ir.Node("", "Cast", below.outputs, [to], name=f"{called}.cast")
-        final = result.outputs[0]
-        drawn.outputs[0].name, below.outputs[0].name = f"{old.name}.drawn", f"{old.name}.below"
-        final.name, final.shape, final.type = old.name, old.shape, old.type
-        made += [drawn, below, result]
-        for new in made:
-            new.metadata_props.update(node.metadata_props)
-        assert node.graph is not None
-        node.graph.insert_before(node, made)
-        old.replace_all_uses_with(final, replace_graph_outputs=True)
-        node.graph.remove(node, safe=True)
+    replace(_all_nodes(model), {"Bernoulli": _bernoulli})
+
+
+def _bernoulli(node: ir.Node, made: Made) -> ir.Value | None:
+    chance = node.inputs[0]
+    if chance is None:
+        return None
+    wanted = node.attributes.get_int("dtype", int(chance.dtype or ir.DataType.FLOAT))
+    if chance.dtype != ir.DataType.FLOAT:  # short floats have too few digits for small chances
+        chance = made("Cast", chance, to=int(ir.DataType.FLOAT))
+    seed = {name: fact for name, fact in node.attributes.items() if name == "seed"}
+    return made(
+        "Cast", made("Less", made("RandomUniformLike", chance, facts=seed), chance), to=wanted
+    )
 
 
 def _all_nodes(model: ir.Model) -> list[ir.Node]:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
-from .batch_norm import constant_of
-from .session import Array
+from .replacing import DOMAINS, VIEWS, Made, constant_of, shape_of
 
-#: The domains of ONNX's own operators.
-DOMAINS = ("", "ai.onnx")
 #: The products that have columns and terms.
 PRODUCTS = ("MatMul", "Gemm")
-_VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def _through(node: ir.Node, value: ir.Value, place: _Place) -> _Place | None:
         data = constant_of(other)
         plain = place == _Place(len(shape) - 1, 1) and result == shape
         return place if plain and data is not None and data.shape == shape[-1:] else None
-    if node.op_type not in _VIEWS:
+    if node.op_type not in VIEWS:
         return None
     above, size = prod(shape[: place.axis]), shape[place.axis]
     for axis, now in enumerate(result):
@@ -186,51 +182,21 @@ def _rewrite(
 ) -> None:
     readers = list(dict.fromkeys(part.value.producer() for part in parts))
     for number, part in enumerate(parts):
-        old = part.value.producer()
-        assert old is not None
-        made = _copy(graph, product, chain, place, part, number)
-        graph.insert_before(old, made)
-        final = made[-1].outputs[0]
-        name, final.type = part.value.name, part.value.type
-        part.value.name = f"{name}.whole"
-        final.name = name
-        part.value.replace_all_uses_with(final, replace_graph_outputs=True)
+        made = Made(product, f"{number}")
+        made.take_over(_computed(made, chain, place, part), part.value)
     for node in (*readers, *reversed(chain), product):
         assert node is not None
         graph.remove(node, safe=True)
 
 
-def _copy(
-    graph: ir.Graph,
-    product: ir.Node,
-    chain: Sequence[ir.Node],
-    place: _Place,
-    part: _Part,
-    number: int,
-) -> list[ir.Node]:
-    """Return the nodes that compute one part."""
-    columns = slice(part.start * place.inner, part.end * place.inner)
+def _computed(made: Made, chain: Sequence[ir.Node], place: _Place, part: _Part) -> ir.Value:
+    """Write the nodes that compute one part."""
+    columns, product = slice(part.start * place.inner, part.end * place.inner), made.like
 
     def parameter(value: ir.Value | None, axis: int) -> ir.Value:
         data = constant_of(value)
-        assert value is not None
         assert data is not None
-        return constant(graph, data[(slice(None),) * axis + (columns,)], f"{value.name}.{number}")
-
-    out: list[ir.Node] = []
-
-    def append(node: ir.Node, inputs: Sequence[ir.Value | None], shape: Sequence[int]) -> ir.Value:
-        # Squeeze without axes would also drop the axis of the columns: all views become Reshapes.
-        view = node.op_type in _VIEWS
-        made = ir.node("Reshape" if view else node.op_type, inputs, name=f"{node.name}.{number}")
-        if not view:
-            made.attributes.update({fact.name: fact for fact in node.attributes.values()})
-        made.metadata_props.update(node.metadata_props)
-        old, result = node.outputs[0], made.outputs[0]
-        result.name = free_name(graph, f"{old.name}.{number}")
-        result.shape, result.type = ir.Shape(shape), old.type
-        out.append(made)
-        return result
+        return made.constant(data[(slice(None),) * axis + (columns,)])
 
     matrix = parameter(product.inputs[1], 0 if flag(product, "transB") else 1)
     added = [one for one in product.inputs[2:] if one is not None]
@@ -238,68 +204,29 @@ def _copy(
     width = columns.stop - columns.start
     shape = shape_of(product.outputs[0])
     assert shape is not None
-    value = append(product, [product.inputs[0], matrix, *bias], [*shape[:-1], width])
-    before, place_now = product.outputs[0], _Place(len(shape) - 1, 1)
+    sizes = [*shape[:-1], width]
+    given, facts = (product.inputs[0], matrix, *bias), product.attributes
+    value = made(product.op_type, *given, shape=sizes, facts=facts)
+    before, at = product.outputs[0], _Place(len(shape) - 1, 1)
     for node in chain:
-        shape = shape_of(node.outputs[0])
-        moved = _through(node, before, place_now)
+        moved, shape = _through(node, before, at), shape_of(node.outputs[0])
         assert shape is not None
         assert moved is not None
-        sizes = [*shape]
+        made.like, sizes = node, [*shape]
         sizes[moved.axis] = width // moved.inner
-        inputs: list[ir.Value | None] = [value]
-        if node.op_type == "Add":
+        if node.op_type in VIEWS:
+            value = made.view(value, sizes)
+        else:
             inputs = [value if one is before else parameter(one, 0) for one in node.inputs]
-        elif node.op_type in _VIEWS:
-            inputs.append(sizes_of(graph, sizes, f"{node.outputs[0].name}.{number}.shape"))
-        value = append(node, inputs, sizes)
-        before, place_now = node.outputs[0], moved
-    shape = shape_of(part.value)
-    assert shape is not None
-    goal = sizes_of(graph, shape, f"{part.value.name}.{number}.shape")
-    last = ir.node("Reshape", [value, goal], name=f"{part.value.name}.part")
-    last.outputs[0].shape = ir.Shape(shape)
-    reader = part.value.producer()
+            value = made(node.op_type, *inputs, shape=sizes, facts=node.attributes)
+        before, at = node.outputs[0], moved
+    reader, shape = part.value.producer(), shape_of(part.value)
     assert reader is not None
-    last.metadata_props.update(reader.metadata_props)
-    out.append(last)
-    return out
-
-
-def sizes_of(graph: ir.Graph, sizes: Sequence[int], name: str) -> ir.Value:
-    """Return a constant for the shape of a Reshape."""
-    return constant(graph, np.asarray(sizes, dtype=np.int64), name)
-
-
-def constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
-    """Return a new parameter of the graph, with a name that is free."""
-    # Products can share a parameter and take different parts of it.
-    name = free_name(graph, name)
-    tensor = ir.tensor(array, name=name)
-    value = ir.Value(name=name, const_value=tensor)
-    value.shape, value.type = ir.Shape(array.shape), ir.TensorType(tensor.dtype)
-    graph.register_initializer(value)
-    return value
-
-
-def free_name(graph: ir.Graph, name: str) -> str:
-    """Return the name, or one like it that no value has."""
-    values = (*graph.inputs, *graph.initializers.values())
-    made = (out for node in graph.all_nodes() for out in node.outputs)
-    taken = {one.name for one in (*values, *made)}
-    if name not in taken:
-        return name
-    return next(one for n in count(2) if (one := f"{name}.{n}") not in taken)
+    assert shape is not None
+    made.like = reader
+    return made.view(value, shape)
 
 
 def flag(product: ir.Node, name: str) -> bool:
     """Whether a Gemm has the attribute; a MatMul has none."""
     return product.op_type == "Gemm" and bool(product.attributes.get_int(name, False))
-
-
-def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the shape of a value; None if it is not known, or if there are no elements."""
-    if value is None or value.shape is None:
-        return None
-    sizes = tuple(n for n in value.shape if isinstance(n, int) and n > 0)
-    return sizes if len(sizes) == len(value.shape) else None

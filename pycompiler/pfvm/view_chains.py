@@ -12,21 +12,18 @@ from math import prod
 
 import onnx_ir as ir
 
-from .head_products import VIEWS, Atom, Atoms, Made, only_user, put
-from .split_products import DOMAINS, shape_of
+from .head_products import Atom, Atoms, transposed
+from .replacing import DOMAINS, VIEWS, Made, only_user, shape_of
 
 
 def join_views(model: ir.Model) -> None:
     """Shorten the chains of views of the main graph, in place."""
     for node in list(model.graph):
         if node.graph is model.graph and _is_view(node):
-            before = node.inputs[0].producer() if node.inputs[0] is not None else None
+            source = node.inputs[0]
+            before = source.producer() if source is not None else None
             # A chain begins behind another node, or where other nodes read the value too.
-            if (
-                before is None
-                or not _is_view(before)
-                or only_user(before.outputs[0], model.graph) is None
-            ):
+            if before is None or not _is_view(before) or only_user(source, model.graph) is None:
                 _shorten(model.graph, node)
 
 
@@ -61,12 +58,12 @@ def _shorten(graph: ir.Graph, node: ir.Node) -> None:
         steps = 1 + cut + (turned != result)
     if steps >= len(chain):
         return
-    made = Made(graph, chain[-1])
+    made = Made(chain[-1], "joined")
     value = source
     if moved:
         # Without a cut the axes of one element stay where they are, in front.
-        value = made.transposed(made.view(source, sizes), have, want)
-    put(graph, made, made.view(value, result), chain)
+        value = transposed(made, made.view(source, sizes), have, want)
+    made.put(made.view(value, result), chain)
 
 
 def _merge(atoms: Atoms) -> None:
