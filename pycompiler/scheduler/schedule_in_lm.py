@@ -13,7 +13,6 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_keeping
 from .address_planner import plan_addresses
-from .early_crossings import cross_early
 from .early_updates import update_early
 from .keep_in_lm import Walk
 
@@ -40,18 +39,16 @@ def schedule_in_lm(
         return _scheduled(graph, target, share, overrides, consecutive=True)
     best = _scheduled(graph, target, share, overrides, consecutive=False)
     # In another order, values that an override keeps in LM might have to leave.
-    for change in () if wanted_keeping(overrides) else (update_early, cross_early):
-        early = change(graph, renewed or {}, target)
-        if early is None:
-            continue
-        try:
-            found = _scheduled(early, target, share, overrides, consecutive=False)
-        except PycompilerError:
-            # LM has no room, or an override cannot be followed in this order.
-            continue
-        if _moved_words(found) <= _moved_words(best):
-            graph, best = early, found
-    return best
+    kept = wanted_keeping(overrides)
+    early = None if kept else update_early(graph, renewed or {}, target)
+    if early is None:
+        return best
+    try:
+        found = _scheduled(early, target, share, overrides, consecutive=False)
+    except PycompilerError:
+        # LM has no room, or an override cannot be followed in this order.
+        return best
+    return found if _moved_words(found) <= _moved_words(best) else best
 
 
 def _moved_words(scheduled: MNGraph) -> int:
