@@ -51,7 +51,6 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
-from .simulation.store import Outcomes
 from .summary.log import log_json, log_text
 from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
@@ -72,7 +71,6 @@ def build(
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
     backprop: bool = False,
-    known: Outcomes | None = None,
 ) -> Function:
     """Compile the model that ``make_model`` returns, and write ``folder``.
 
@@ -80,7 +78,7 @@ def build(
     nothing. ``registry`` holds the registered values that the function shares. ``io_specs`` are
     constraints on its inputs and outputs. ``progress`` shows the passes of a long compile on a
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
-    of that name is refused (P0703). ``known`` keeps the outcomes of simulations.
+    of that name is refused (P0703).
 
     On any exception, and on an interrupt, an older ``folder`` is untouched, and the report and the
     log of what was done are in ``<folder>.failed``. A long compile writes them there from time to
@@ -119,7 +117,7 @@ def build(
             if board is None:
                 function: Function = host_function(model, registry)
             else:
-                asked = Request(model, board.target, checked, report, known)
+                asked = Request(model, board.target, checked, report)
                 made = _artifacts(asked, cache, options or {})
                 report.progress("app")
                 files[MODEL_VSM] = made.vsm.encode()

@@ -10,21 +10,18 @@ from .layout_passes import LayoutPlans
 from .machine import Target
 from .options import Options
 from .report.report import Report
-from .simulation.store import Outcomes
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
     """A model with static shapes, for a machine, with options.
 
-    ``report`` gets what the compile does. ``known`` has the outcomes of earlier simulations of
-    nodes, and gets those of this compile. ``plans`` has what earlier compiles of this model for
-    this machine decided, likewise.
+    ``report`` gets what the compile does. ``plans`` has what earlier compiles of this model for
+    this machine decided, and gets what this compile decides.
     """
 
     model: onnx.ModelProto
     target: Target
     options: Options
     report: Report
-    known: Outcomes | None = None
     plans: LayoutPlans = field(default_factory=LayoutPlans)

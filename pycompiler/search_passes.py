@@ -47,17 +47,16 @@ class Searches:
 
     def simulate(self, graph: MNGraph) -> MNGraph:
         """Simulate the nodes of a graph with layouts, which stays as it is. P0703."""
-        options, report = self._request.options, self._request.report
-        target, known = self._request.target, self._request.known
+        options, report, target = self._request.options, self._request.report, self._request.target
 
         def progress(ended: int, expected: int) -> None:
             report.progress(f"simulation {ended}/{expected}")
 
         with executor_of(options.executor, options.num_threads or 1) as executor:
             mode = options.simulation_mode or DEFAULT
-            found = simulate_graph(graph, target, mode, executor, known, progress)
+            found = simulate_graph(graph, target, mode, executor, progress)
         self._simulation = found
-        report.data["passes"][-1] |= dict(found.facts)
+        report.data["passes"][-1] |= {"simulated": len(found.outcomes)}
         for remark in found.remarks:
             report.note(f"simulation: {remark}")
         return graph

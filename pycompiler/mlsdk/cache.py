@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..cache import CompileCache
 from ..errors import error
-from ..simulation.store import Outcomes
 
 
 @dataclass(frozen=True)
@@ -20,10 +19,6 @@ class CacheOptions:
     for the same machine is taken from ``dir``. Several processes may share ``dir``.
     ``report.json`` says ``hit`` or ``miss`` under ``cache``. Problems with the cache are listed
     under ``notes`` and never stop a compile. Delete ``dir`` to empty the cache.
-
-    ``enable_codegen_cache`` also keeps what simulations of nodes told, in ``dir/simulations``: so
-    another model, or another scheduler, need not simulate equal nodes again. These entries have a
-    limit of size; those that were not used for the longest time go first.
 
     ``enable_onnx_cache`` changes nothing: only the model that torch exports shows whether a Python
     function and the tensors that it closes over have changed. ``enable_gpfn2obj_cache`` changes
@@ -50,8 +45,3 @@ class CacheOptions:
         """The cache that these options ask for; None if it is switched off."""
         wanted = self.enable_app_cache and self.enable_codegen_cache
         return CompileCache(Path(self.dir)) if wanted else None
-
-    @property
-    def simulations(self) -> Outcomes | None:
-        """The outcomes of simulations that these options keep; None if they keep none."""
-        return Outcomes(Path(self.dir) / "simulations") if self.enable_codegen_cache else None

@@ -145,7 +145,6 @@ class Context:
             io_specs=io_spec_constraints,
             progress=not quiet,
             backprop=backprop,
-            known=None if cache_options is None else cache_options.simulations,
         )
         return CompiledFunction(found, folder)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from ..emit.fragment_cache import renamed
@@ -17,7 +18,6 @@ from .estimate import estimated
 from .outcome import Outcome
 from .run import run
 from .settings import FAKE, Setting, own_setting, placed, settings_of
-from .store import Outcomes
 from .task import Task, task_of
 
 _MOVES = {
@@ -41,7 +41,6 @@ class Simulation:
     moves: Mapping[tuple[str, str], str]
     outcomes: Mapping[str, Outcome]
     remarks: Sequence[str] = ()
-    facts: Mapping[str, int] = field(default_factory=dict)
 
     def own(self, node: str) -> Outcome:
         """Return the outcome of a node in the setting that its layer asks for."""
@@ -67,7 +66,7 @@ class Simulation:
             moves.setdefault(value, {})[op] = key
         return {
             "mode": self.mode,
-            **self.facts,
+            "simulated": len(self.outcomes),
             "remarks": list(self.remarks),
             "nodes": {
                 name: {setting.text: key for setting, key in found}
@@ -83,45 +82,23 @@ def simulate_graph(
     target: Target,
     mode: str,
     executor: Executor | None = None,
-    kept: Outcomes | None = None,
     progress: Callable[[int, int], None] = lambda ended, expected: None,
 ) -> Simulation:
     """Simulate the nodes of a graph with layouts, and the moves of their values.
 
-    Equal nodes are simulated once. ``kept`` has outcomes of earlier compiles. ``progress`` is
-    called with the number of ended and of all simulations.
+    Equal nodes are simulated once. ``progress`` is called with the number of ended and of all
+    simulations.
     """
     wanted = list(_tasks(graph, target, mode))
     tasks = {task.key: task for _, _, task in wanted}
-    found: dict[str, Outcome] = {}
-    hits = 0
+    remarks: list[str] = []
     if mode == FAKE:
         found = {key: estimated(task, target) for key, task in tasks.items()}
-        remarks: list[str] = []
     else:
-        for key in tasks if kept is not None else ():
-            known = kept.load(key) if kept is not None else None
-            if known is not None:
-                found[key] = known
-        hits = len(found)
-        ended = hits
-
-        def done() -> None:
-            nonlocal ended
-            ended += 1
-            progress(ended, len(tasks))
-
-        made, remarks = run(
-            [task for key, task in tasks.items() if key not in found], target, executor, done
+        ended = count(1)
+        found, remarks = run(
+            list(tasks.values()), target, executor, lambda: progress(next(ended), len(tasks))
         )
-        if kept is not None:
-            for outcome in made.values():
-                if not outcome.estimated:
-                    kept.store(outcome)
-            kept.trim()
-            if kept.problem:
-                remarks.append(f"cache: no outcome is stored ({kept.problem})")
-        found |= made
     nodes: dict[str, list[tuple[Setting, str]]] = {}
     moves: dict[tuple[str, str], str] = {}
     for name, op, task in wanted:
@@ -129,8 +106,7 @@ def simulate_graph(
             moves[op, name] = task.key
         else:
             nodes.setdefault(name, []).append((task.setting, task.key))
-    facts = {"simulated": len(tasks) - hits, "known": hits}
-    return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks, facts)
+    return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks)
 
 
 def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:

@@ -8,16 +8,14 @@ from statistics import median
 
 import numpy as np
 import pytest
-from compiling import compiled, context, model_of, report_of, sampled
+from compiling import compiled, context, model_of, sampled
 
 from pycompiler.graph.graph import Location, MNGraph
 from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
-from pycompiler.mlsdk import CacheOptions
 from pycompiler.simulation.graph_costs import simulate_graph
 from pycompiler.simulation.outcome import Outcome, outcome_of
 from pycompiler.simulation.settings import BEST, DEFAULT, FAKE, FAST, FULL, own_setting, settings_of
-from pycompiler.simulation.store import Outcomes
 
 WEIGHTS = {"w": np.ones((24, 40), np.float32), "u": np.ones((40, 24), np.float32)}
 NODES = [
@@ -64,7 +62,7 @@ def test_equal_nodes_are_simulated_once() -> None:
     alike = [node.name for node in graph.nodes if node.op == "Exp"]
     assert len(alike) == 2
     assert len({found.nodes[name][0][1] for name in alike}) == 1
-    assert found.facts["simulated"] == len(found.outcomes)
+    assert found.json()["simulated"] == len(found.outcomes)
 
 
 def test_costs_are_those_of_the_program() -> None:
@@ -132,54 +130,6 @@ def test_layers_refuse_banks() -> None:
         assert set(one.outputs) <= {Location.LM0, Location.LM1}
 
 
-def test_outcomes_survive_and_damage_is_a_miss(graph: MNGraph, tmp_path: Path) -> None:
-    kept = Outcomes(tmp_path / "deep" / "outcomes")
-    first = simulate_graph(graph, TARGET, DEFAULT, kept=kept)
-    again = simulate_graph(graph, TARGET, DEFAULT, kept=Outcomes(kept.folder))
-    assert again.facts == {"simulated": 0, "known": len(first.outcomes)}
-    assert again.outcomes == first.outcomes
-    entries = sorted(kept.folder.glob("*/*.json"))
-    assert len(entries) == len(first.outcomes)
-    whole = entries[0].read_bytes()
-    wrong = json.loads(whole)
-    old = json.dumps({**wrong, "software": ["0.0"]})
-    other = {**wrong["outcome"], "key": "0"}
-    negative = {**wrong["outcome"], "steps": -1}
-    texts = [b"", whole[: len(whole) // 2], b"\xff", b"[]", old.encode()]
-    texts += [json.dumps({**wrong, "outcome": one}).encode() for one in (other, negative, 3)]
-    for text in texts:
-        entries[0].write_bytes(text)
-        found = simulate_graph(graph, TARGET, DEFAULT, kept=kept)
-        assert found.facts["simulated"] == 1
-        assert found.outcomes == first.outcomes
-        assert entries[0].read_bytes() == whole
-
-
-def test_the_folder_has_a_limit_and_the_used_stay(tmp_path: Path) -> None:
-    small = Outcomes(tmp_path, most=1)
-    keys = [f"{number:064x}" for number in range(8)]
-    for key in keys:
-        small.store(Outcome(key, steps=3))
-    size = sum(path.stat().st_size for path in tmp_path.glob("*/*.json"))
-    kept = Outcomes(tmp_path, most=size // 2)
-    assert kept.load(keys[0]) == Outcome(keys[0], steps=3)
-    kept.trim()
-    left = [key for key in keys if kept.load(key) is not None]
-    assert keys[0] in left
-    assert 0 < len(left) <= 4
-    small.trim()
-    assert not list(tmp_path.glob("*/*.json"))
-
-
-def test_a_folder_that_cannot_be_written_is_a_remark(graph: MNGraph, tmp_path: Path) -> None:
-    """A file stands where the folder should; the outcomes are the same."""
-    (tmp_path / "file").write_text("")
-    found = simulate_graph(graph, TARGET, FAST, kept=Outcomes(tmp_path / "file" / "in"))
-    assert found.outcomes == simulate_graph(graph, TARGET, FAST).outcomes
-    assert len(found.remarks) == 1
-    assert "no outcome is stored" in found.remarks[0]
-
-
 @pytest.mark.parametrize("wrong", [None, 3, {}, {"key": "k"}])
 def test_nonsense_is_no_outcome(wrong: object) -> None:
     good = Outcome("k", steps=1, busy=(("alu", 1),)).json()
@@ -189,28 +139,17 @@ def test_nonsense_is_no_outcome(wrong: object) -> None:
             outcome_of(bad, "k")
 
 
-def test_a_compile_writes_its_results_and_keeps_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [FAKE, BEST])
+def test_a_compile_writes_its_results(mode: str, tmp_path: Path) -> None:
     import torch
 
-    def compile_(number: int, mode: str) -> dict[str, object]:
-        out = tmp_path / f"out{number}"
-        options = {"simulation_mode": mode, "scheduler": "auto_recompute_sa"}
-        options |= {"sa_expected_run_iters": 50 + number}
-        context("emu2:mini").compile(
-            lambda d: {"y": torch.relu(d["x"]) + d["x"]},
-            {"x": torch.ones(6, 8)},
-            out,
-            options=options,
-            cache_options=CacheOptions(tmp_path / "cache"),
-        )
-        found: dict[str, object] = json.loads((out / "simulation_result.json").read_text())
-        assert found["mode"] == mode
-        names = {node for node, own in found["nodes"].items() if own}  # type: ignore[attr-defined]
-        assert names
-        assert report_of(out)["cache"]["app"] == "miss"
-        return found
-
-    first, second = compile_(0, "best"), compile_(1, "best")
-    assert first["known"] == 0
-    assert second["simulated"] == 0
-    assert first["outcomes"] == second["outcomes"]
+    context("emu2:mini").compile(
+        lambda d: {"y": torch.relu(d["x"]) + d["x"]},
+        {"x": torch.ones(6, 8)},
+        tmp_path / "out",
+        options={"simulation_mode": mode, "scheduler": "auto_recompute_sa"},
+    )
+    found = json.loads((tmp_path / "out" / "simulation_result.json").read_text())
+    assert found["mode"] == mode
+    assert {node for node, own in found["nodes"].items() if own}
+    assert found["simulated"] == len(found["outcomes"])
