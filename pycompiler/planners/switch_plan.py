@@ -10,7 +10,7 @@ crate ``switches`` searches, since networks need thousands of plans.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ..errors import error
@@ -19,22 +19,9 @@ from ..graph.layout import Layout, Level
 from ..layers.base import digits
 from ..layers.default_layout import whole_layout
 from ..layers.switch.pass_moves import LayoutChange
-from ..layers.switch.pass_search import cheapest_passes, pass_steps
+from ..layers.switch.pass_search import Pass, cheapest_passes, pass_steps
 from ..machine import Target
 from .lpz.proposals import NEAR, unfolded
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One pass over ``level``, after which the value has ``layout``."""
-
-    level: Level
-    layout: Layout
-    steps: int
-
-
-#: The same as a pass: its level, the layout after it, and its steps.
-Row = tuple[Level, Layout, int]
 
 
 @lru_cache(maxsize=4096)
@@ -48,19 +35,18 @@ def plan_switch(
     Layouts that differ only in digits that no index uses need no pass. With ``literal`` they get
     one, because operators that work on several values compare all digits.
     """
-    rows = cheapest_passes(change, target, most)
-    if rows is None and most is None:
-        rows = _through_another(change, target)
-    if rows is None:
+    found = cheapest_passes(change, target, most)
+    if found is None and most is None:
+        found = _through_another(change, target)
+    if found is None:
         raise error("P0305", source=str(change.source), result=str(change.result))
-    found = tuple(Pass(*row) for row in rows)
     if literal and not found and not same_digits(change.source, change.result):
         steps = pass_steps(change, Level.PE, target)
         return (Pass(Level.PE, change.result, steps),)
     return found
 
 
-def _through_another(change: LayoutChange, target: Target) -> list[Row] | None:
+def _through_another(change: LayoutChange, target: Target) -> tuple[Pass, ...] | None:
     """Return passes through a layout that spreads all axes, the cheapest; None if there are none.
 
     A search looks at few of the layouts in between. From a layout that leaves most of LM free, and
@@ -78,7 +64,7 @@ def _through_another(change: LayoutChange, target: Target) -> list[Row] | None:
 
 def _through(
     change: LayoutChange, target: Target, between: Sequence[Layout], *more: Sequence[Layout]
-) -> list[Row] | None:
+) -> tuple[Pass, ...] | None:
     """Return the cheapest passes through a layout of ``between``, and one of each of ``more``."""
     ways = []
     for layout in between:
@@ -87,8 +73,8 @@ def _through(
         there = cheapest_passes(begin, target) if back else None
         there = _through(begin, target, *more) if back and more and not there else there
         if back and there:
-            ways.append([*there, *back])
-    return min(ways, key=lambda rows: sum(row[2] for row in rows), default=None)
+            ways.append((*there, *back))
+    return min(ways, key=lambda found: sum(one.steps for one in found), default=None)
 
 
 def same_digits(source: Layout, result: Layout) -> bool:

@@ -23,9 +23,8 @@ from pycompiler.graph.digits import (
 from pycompiler.graph.layout import UNIT_LEVELS, Layout, Level
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError
-from pycompiler.layers.switch.pass_search import pass_steps
+from pycompiler.layers.switch.pass_search import Pass, pass_steps
 from pycompiler.machine import Target
-from pycompiler.planners.switch_plan import Pass
 
 LEVELS = (Level.W, *reversed(UNIT_LEVELS))
 

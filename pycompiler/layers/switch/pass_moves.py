@@ -16,22 +16,12 @@ from ...machine import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """``result_at[i]`` of unit ``result[i]`` takes ``source_at[i]`` of unit ``source[i]``.
-
-    The whole list is done ``times`` times, each time at other addresses.
-    """
+    """``result_at[i]`` of unit ``result[i]`` takes ``source_at[i]`` of unit ``source[i]``."""
 
     result: IntArray
     result_at: IntArray
     source: IntArray
     source_at: IntArray
-    times: int = 1
-
-    @property
-    def rows(self) -> list[tuple[int, int, int, int]]:
-        """Unit and address of the result, unit and address of the source, of each move."""
-        columns = (self.result, self.result_at, self.source, self.source_at)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,18 @@ class _Switch(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Pass(NamedTuple):
+    """One pass over ``level``, after which the value has ``layout``."""
+
+    level: Level
+    layout: Layout
+    steps: int
+
+
 def cheapest_passes(
     change: LayoutChange, target: Target, most: int | None = None
-) -> list[tuple[Level, Layout, int]] | None:
-    """Return level, layout afterwards and steps of each of the cheapest passes, in order.
+) -> tuple[Pass, ...] | None:
+    """Return the cheapest passes, in order.
 
     None if every chain of passes needs more than LM, or more than ``most`` steps.
     """
@@ -45,10 +53,10 @@ def cheapest_passes(
     found = _core.plan_passes(_in_numbers(change, ranges), facts(change.dtype, target), most)
     if found is None:
         return None
-    return [
-        (LEVELS[level], change.result if places is None else _layout(places, ranges), steps)
+    return tuple(
+        Pass(LEVELS[level], change.result if places is None else _layout(places, ranges), steps)
         for level, places, steps in found
-    ]
+    )
 
 
 @lru_cache(maxsize=4096)

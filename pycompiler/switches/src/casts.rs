@@ -1,10 +1,9 @@
 //! Passes between MABs as casts: long words of neighbouring MABs go to all MABs, and some of them write them.
 
 use crate::code::{late, vector, Line, Place, Sink};
-use crate::layout::{Level, Machine};
-use crate::moves::{leaders, takers, Moves};
-use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use crate::layout::{up, Level, Machine};
+use crate::rows::{lead, sorted, taken, Rows, Take};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A unit, and an address to which its long word goes.
 type Pair = (i64, i64);
@@ -25,8 +24,8 @@ struct Cast {
 }
 
 /// The code of a pass by casts: as many rows at once as L1BM holds.
-pub(crate) fn casts<S: Sink>(found: &Moves, place: &Place, machine: &Machine, code: &mut S) {
-    let (ordered, vector_words) = (ordered(found, place.even.1, machine), machine.row * machine.cycles);
+pub(crate) fn casts<S: Sink>(found: &Rows, takes: &[Take], place: &Place, machine: &Machine, code: &mut S) {
+    let (ordered, vector_words) = (ordered(takes, place.even.1, machine), machine.row * machine.cycles);
     let most = if S::COUNTS { i64::MAX } else { machine.vectors * machine.cycles };
     let mut left = ordered.as_slice();
     while !left.is_empty() {
@@ -58,27 +57,27 @@ pub(crate) fn casts<S: Sink>(found: &Moves, place: &Place, machine: &Machine, co
 }
 
 /// Returns at least how many steps casts take: each brings at most one wide vector of results.
-pub(crate) fn least(found: &Moves, machine: &Machine) -> i64 {
-    let results = found.distinct(|m| (m.source_at, m.result_at, m.source)) * found.times;
-    let read = found.distinct(|m| m.source_at) * found.times;
-    crate::layout::up(read, machine.cycles) + crate::layout::up(results, machine.wide * machine.cycles)
+pub(crate) fn least(found: &Rows, takes: &[Take], machine: &Machine) -> i64 {
+    let mut read = FxHashSet::default();
+    let times: i64 = takes.iter().filter(|one| read.insert(one.source_at)).map(|one| one.times).sum();
+    up(times * found.times, machine.cycles) + up(taken(takes, found.times), machine.wide * machine.cycles)
 }
 
-/// The moves as casts, those without a mask first.
-fn ordered(found: &Moves, even: bool, machine: &Machine) -> Vec<Cast> {
+/// What is taken as casts, those without a mask first.
+fn ordered(takes: &[Take], even: bool, machine: &Machine) -> Vec<Cast> {
     let (cycles, wide) = (machine.cycles, machine.wide);
     let even = even && machine.count(Level::Mab) % wide == 0;
-    let rows = takers(found, |m| (m.source_at, m.result_at, m.source));
-    let first = leaders(rows.iter().map(|&((_, at, _), set, _)| (at, -i64::from(set.count_ones()))));
-    let mut places: FxHashMap<(i64, u64), usize> = FxHashMap::default();
+    let mut takes = takes.to_vec();
+    lead(&mut takes, |one| (-i64::from(one.units.count_ones()), one.source_at, one.from));
     let mut groups: Vec<(i64, u64, i64, Vec<Pair>)> = Vec::new();
-    for (&((at, result, unit), set, times), everywhere) in rows.iter().zip(first) {
-        let units = if everywhere { 0 } else { set };
-        let place = *places.entry((at, units)).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((at, units, times, Vec::new()));
+    for of_source in sorted(&takes, |one| one.source_at).chunk_by(|one, other| one.source_at == other.source_at) {
+        let begin = groups.len();
+        for &Take { at: result, source_at: at, from: unit, units, times } in of_source {
+            match groups[begin..].iter_mut().find(|group| group.1 == units) {
+                Some(group) => group.3.push((unit, result)),
+                None => groups.push((at, units, times, vec![(unit, result)])),
+            }
         }
-        groups[place].3.push((unit, result));
     }
     groups.sort_by_key(|group| group.1);
     let mut out = Vec::new();
@@ -99,14 +98,12 @@ fn ordered(found: &Moves, even: bool, machine: &Machine) -> Vec<Cast> {
     out
 }
 
-/// Returns the first unit and address of `wide` neighbours each; None if some unit is alone.
+/// Returns the first unit and address of `wide` neighbours each; None if some unit is alone. `pairs` are in order.
 fn joined(pairs: &[Pair], wide: i64) -> Option<Vec<Pair>> {
-    let found: BTreeSet<Pair> = pairs.iter().copied().collect();
     let even = |&(unit, at): &Pair| unit % wide == 0 && at % wide == 0;
     let firsts: Vec<Pair> = pairs.iter().copied().filter(even).collect();
-    let both: BTreeSet<Pair> =
-        firsts.iter().flat_map(|&(unit, at)| (0..wide).map(move |more| (unit + more, at + more))).collect();
-    (both == found).then_some(firsts)
+    let joins = |&(unit, at): &Pair| (1..wide).all(|more| pairs.binary_search(&(unit + more, at + more)).is_ok());
+    (firsts.len() as i64 * wide == pairs.len() as i64 && firsts.iter().all(joins)).then_some(firsts)
 }
 
 /// Cuts pairs of units and addresses into runs of at most `most` units that lie `apart`.

@@ -4,11 +4,13 @@
 
 use crate::code::{late, vector, Line, Sink, TooSmall};
 use crate::layout::{up, Level, Machine};
-use crate::moves::{rows, Moves, Row};
+use crate::moves::Move;
+use crate::rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-type Rows = BTreeMap<i64, Row>;
+/// The moves that make a row.
+type Row<'a> = &'a [Move];
 
 /// Long words that go from `start` in one L2BM to `goal` in another, by the PDM `home`.
 #[derive(Clone, Copy)]
@@ -26,27 +28,26 @@ struct Run {
 }
 
 /// The code. Rows come from one half of L2BM to the other.
-pub(crate) fn crossing<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
-    let rows = rows(found, machine.count(Level::L2b));
+pub(crate) fn crossing<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
     let (row, half) = (machine.row * machine.count(Level::L1b), machine.l2bm / 2);
     if !S::COUNTS && row * machine.cycles > half {
         return Err(TooSmall { level: Level::L2b, words: row * machine.cycles, room: half });
     }
     let most = (machine.crossing() * machine.cycles) as usize;
     // Rows that take from the same rows come together, so each row goes up once. Then all L2Bs give and take in every batch.
-    let reads = |at: &i64| -> BTreeSet<i64> { rows[at].origins.iter().flatten().map(|origin| origin.1).collect() };
-    let mut results: Vec<i64> = rows.keys().copied().collect();
+    let reads = |row: &Row| -> BTreeSet<i64> { row.iter().map(|m| m.source_at).collect() };
+    let mut rows: Vec<Row> = found.each().collect();
     let register = code.choose(0);
     if S::COUNTS {
-        together(&results, &rows, register, found.times, machine, code);
+        together(&rows, register, found.times, machine, code);
         return Ok(());
     }
-    results.sort_by_cached_key(|at| (reads(at), *at));
-    let mut left = results.as_slice();
+    rows.sort_by_cached_key(|row| (reads(row), row[0].result_at));
+    let mut left = rows.as_slice();
     while !left.is_empty() {
         let (mut read, mut taken) = (FxHashSet::default(), 0);
-        for at in left {
-            let new: FxHashSet<i64> = reads(at).into_iter().filter(|at| !read.contains(at)).collect();
+        for one in left {
+            let new: FxHashSet<i64> = reads(one).into_iter().filter(|at| !read.contains(at)).collect();
             let fits = read.len() + new.len() <= most;
             if taken > 0 && (!fits || taken == most) {
                 break;
@@ -60,32 +61,32 @@ pub(crate) fn crossing<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) 
         let mut batch = left[..taken].to_vec();
         left = &left[taken..];
         // Beside each other stand those from the same L2Bs: runs are long.
-        let units = |at: &i64| -> Vec<i64> { rows[at].origins.iter().map(|o| o.map_or(-1, |o| o.0)).collect() };
-        batch.sort_by_cached_key(|at| (units(at), *at));
-        together(&batch, &rows, register, found.times, machine, code);
+        let count = machine.count(Level::L2b);
+        let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
+        let units = |row: &Row| -> Vec<i64> { (0..count).map(|unit| from(row, unit)).collect() };
+        batch.sort_by_cached_key(|row| (units(row), row[0].result_at));
+        together(&batch, register, found.times, machine, code);
     }
     Ok(())
 }
 
 /// The code of rows for which there is room.
-fn together<S: Sink>(batch: &[i64], rows: &Rows, register: i64, times: i64, machine: &Machine, code: &mut S) {
+fn together<S: Sink>(batch: &[Row], register: i64, times: i64, machine: &Machine, code: &mut S) {
     let (row, size) = (machine.row * machine.count(Level::L1b), machine.row * machine.cycles);
     // Rows go up in the order of the first unit that takes them, and of their place there: runs are long.
-    let mut first: FxHashMap<i64, (usize, usize, i64)> = FxHashMap::default();
-    for (place, at) in batch.iter().enumerate() {
-        for (unit, origin) in rows[at].origins.iter().enumerate() {
-            if let Some((_, read)) = origin {
-                let here = (unit, place, rows[at].times);
-                first.entry(*read).and_modify(|known| *known = here.min(*known)).or_insert(here);
-            }
+    let mut first: FxHashMap<i64, (i64, i64, i64)> = FxHashMap::default();
+    for (place, row) in (0..).zip(batch) {
+        for m in row.chunk_by(|one, other| one.source_at == other.source_at).map(|same| same[0]) {
+            let here = (m.result, place, m.times);
+            first.entry(m.source_at).and_modify(|known| *known = here.min(*known)).or_insert(here);
         }
     }
-    let mut lifted: Vec<i64> = first.keys().copied().collect();
-    lifted.sort_unstable_by_key(|at| first[at]);
-    let starts: FxHashMap<i64, i64> = lifted.iter().zip(0..).map(|(&at, index)| (at, index * row)).collect();
-    let count = first.values().map(|here| here.2).sum::<i64>() * times;
+    let mut lifted: Vec<((i64, i64, i64), i64)> = first.into_iter().map(|(at, here)| (here, at)).collect();
+    lifted.sort_unstable();
+    let starts: FxHashMap<i64, i64> = lifted.iter().zip(0..).map(|(one, index)| (one.1, index * row)).collect();
+    let count = lifted.iter().map(|one| one.0 .2).sum::<i64>() * times;
     code.runs(&lifted, count, machine.cycles, |code, number, part| {
-        code.line(Line::Lift { read: vector(part, machine, |&at| at), at: number * size });
+        code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: number * size });
     });
     spread(true, count, (0, 0), machine, code);
     let below = machine.l2bm / 2 / row * row;
@@ -93,13 +94,14 @@ fn together<S: Sink>(batch: &[i64], rows: &Rows, register: i64, times: i64, mach
     let whole = batch.len() as i64 / machine.cycles * machine.cycles;
     let spare = (machine.cycles - batch.len() as i64 % machine.cycles) % machine.cycles;
     let place = |index: i64| below + (index + if index < whole { 0 } else { spare }) * row;
-    let crossing = ordered(runs::<S>(batch, place, &starts, rows, row, machine), machine);
+    let crossing = ordered::<S>(runs::<S>(batch, place, &starts, row, machine), machine);
     cross(crossing, times, machine, code);
-    let count = batch.iter().map(|at| rows[at].times).sum::<i64>() * times;
+    let count = batch.iter().map(|row| row[0].times).sum::<i64>() * times;
     let l1bm = machine.half() * size;
     spread(false, count, (l1bm, below), machine, code);
     code.runs(batch, count, machine.cycles, |code, number, part| {
-        code.line(Line::Lower { at: l1bm + number * size, by: 0, write: late(part, machine, |&at| at), register });
+        let write = late(part, machine, |row| row[0].result_at);
+        code.line(Line::Lower { at: l1bm + number * size, by: 0, write, register });
     });
 }
 
@@ -114,38 +116,31 @@ fn spread<S: Sink>(upwards: bool, rows: i64, from: (i64, i64), machine: &Machine
 
 /// The runs of L2BM. Rows come to their `place`. A walk that counts takes each row as a run.
 fn runs<S: Sink>(
-    batch: &[i64],
+    batch: &[Row],
     place: impl Fn(i64) -> i64,
     starts: &FxHashMap<i64, i64>,
-    rows: &Rows,
-    row: i64,
+    words: i64,
     machine: &Machine,
 ) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
-    for unit in 0..machine.count(Level::L2b) {
-        let (home, begin) = (unit / machine.l2bs_per_group, out.len());
-        for (index, at) in (0..).zip(batch) {
-            let Row { origins, times } = &rows[at];
-            let Some((origin, read)) = origins[unit as usize] else { continue };
-            let (start, goal) = (starts[&read], place(index));
-            match out[begin..].last_mut() {
-                Some(last)
-                    if !S::COUNTS
-                        && (last.origin, last.start + last.words, last.goal + last.words) == (origin, start, goal) =>
-                {
-                    last.words += row;
-                }
-                _ => out.push(Run { unit: Some(unit), home, origin, start, goal, words: row, times: *times }),
-            }
+    let mut out: Vec<Vec<Run>> = vec![Vec::new(); machine.count(Level::L2b) as usize];
+    for (index, m) in (0..).zip(batch).flat_map(|(index, row)| row.iter().map(move |m| (index, m))) {
+        let (unit, origin, start, goal) = (m.result, m.source, starts[&m.source_at], place(index));
+        let home = unit / machine.l2bs_per_group;
+        let follows = |last: &&mut Run| {
+            !S::COUNTS && (last.origin, last.start + last.words, last.goal + last.words) == (origin, start, goal)
+        };
+        match out[unit as usize].last_mut().filter(follows) {
+            Some(last) => last.words += words,
+            None => out[unit as usize].push(Run { unit: Some(unit), home, origin, start, goal, words, times: m.times }),
         }
     }
-    out
+    out.concat()
 }
 
 /// Joins runs that differ only in the unit, if there is one for each unit, and puts runs into the order of their MVs.
 ///
 /// In each turn all PDMs take from L2BMs of their own: a memory serves one MV at a time, and MVs wait for those before them.
-fn ordered(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
+fn ordered<S: Sink>(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
     let units = machine.count(Level::L2b);
     let mut alike: FxHashMap<(i64, i64, i64, i64), (usize, i64)> = FxHashMap::default();
     let mut found: Vec<((i64, usize), Run)> = Vec::with_capacity(runs.len());
@@ -162,7 +157,9 @@ fn ordered(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
             found.push((((run.origin - run.home * machine.l2bs_per_group).rem_euclid(units), first), run));
         }
     }
-    found.sort_by_key(|run| run.0);
+    if !S::COUNTS {
+        found.sort_by_key(|run| run.0);
+    }
     found.into_iter().map(|run| run.1).collect()
 }
 

@@ -5,7 +5,8 @@
 
 use crate::code::{late, vector, Line, Place, Sink};
 use crate::layout::{up, Level, Machine};
-use crate::moves::{Move, Moves};
+use crate::moves::Move;
+use crate::rows::Rows;
 
 struct Fill {
     /// The first of the places.
@@ -26,7 +27,7 @@ pub(crate) struct FillRow {
 }
 
 /// The code of a pass by fills: as many rows at once as L1BM holds.
-pub(crate) fn fills<S: Sink>(rows: &[FillRow], found: &Moves, machine: &Machine, code: &mut S) {
+pub(crate) fn fills<S: Sink>(rows: &[FillRow], found: &Rows, machine: &Machine, code: &mut S) {
     let (cycles, vector_words) = (machine.cycles, machine.row * machine.cycles);
     let most = if S::COUNTS { rows.len().max(1) } else { (machine.vectors * cycles) as usize };
     for batch in rows.chunks(most) {
@@ -51,19 +52,17 @@ pub(crate) fn fills<S: Sink>(rows: &[FillRow], found: &Moves, machine: &Machine,
 }
 
 /// The rows of fills. None if they take `most` steps or more, or if a fill may not reach behind its row.
-pub(crate) fn rows(found: &Moves, most: i64, place: &Place, machine: &Machine) -> Option<Vec<FillRow>> {
+pub(crate) fn rows(found: &Rows, most: i64, place: &Place, machine: &Machine) -> Option<Vec<FillRow>> {
     let (count, cycles, wide) = (machine.count(Level::Mab), machine.cycles, machine.wide);
     // Each row takes at least one fill, and comes down.
-    let least = found.distinct(|m| m.result_at) * found.times;
+    let least = found.each().map(|row| row[0].times).sum::<i64>() * found.times;
     let mut steps = least + up(least, cycles);
     if wide > count || steps >= most {
         return None;
     }
-    let mut moves: Vec<&Move> = found.list.iter().collect();
-    moves.sort_unstable_by_key(|m| (m.result_at, m.result));
     let even = place.even.0 && count % wide == 0;
     let mut rows = Vec::new();
-    for row in moves.chunk_by(|one, other| one.result_at == other.result_at) {
+    for row in found.each() {
         let (mut left, mut fills) = (row, Vec::new());
         while let Some(start) = left.first() {
             let pairs = if even { pairs(left, wide, cycles) } else { 0 };
@@ -82,20 +81,20 @@ pub(crate) fn rows(found: &Moves, most: i64, place: &Place, machine: &Machine) -
 }
 
 /// Counts the moves from the first on that go from one unit to neighbours, at most `most`.
-fn run(moves: &[&Move], most: i64) -> i64 {
-    let follows = |one: &&Move, other: &&Move| one.source == other.source && one.result + 1 == other.result;
+fn run(moves: &[Move], most: i64) -> i64 {
+    let follows = |one: &Move, other: &Move| one.source == other.source && one.result + 1 == other.result;
     moves.chunk_by(follows).next().map_or(0, |run| (run.len() as i64).min(most))
 }
 
 /// Counts how often, from the first move on, neighbouring long words go to neighbours, at most `most` times.
-fn pairs(moves: &[&Move], wide: i64, most: i64) -> i64 {
+fn pairs(moves: &[Move], wide: i64, most: i64) -> i64 {
     let mut found = 0;
     let Some(first) = moves.first() else { return 0 };
     for pair in moves.chunks_exact(wide as usize) {
         let unit = first.result + found * wide;
         let Some(start) = pair.first().map(|m| m.source_at) else { break };
         let wanted =
-            |(more, m): (i64, &&Move)| (m.source, m.result, m.source_at) == (first.source, unit + more, start + more);
+            |(more, m): (i64, &Move)| (m.source, m.result, m.source_at) == (first.source, unit + more, start + more);
         if found == most || unit % wide != 0 || start % wide != 0 || !(0..).zip(pair).all(wanted) {
             break;
         }

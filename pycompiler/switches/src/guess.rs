@@ -1,6 +1,7 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
 use indexmap::IndexSet;
+use rustc_hash::FxHashMap;
 
 use crate::digits::{axis_segments, copied_digits, is_subset, parts, primes, Part, PrimeDigit, Segment};
 use crate::layout::{up, Layout, Level, Machine};
@@ -30,27 +31,21 @@ struct Placed {
 struct Axis {
     size: i64,
     digits: IndexSet<Vec<Part>>,
-    /// What happens between two lists; None if it was not asked for yet.
-    changes: Vec<Vec<Option<AxisChange>>>,
+    /// What happens between two lists.
+    changes: FxHashMap<(usize, usize), AxisChange>,
 }
 
 impl Axis {
     fn change(&mut self, before: usize, after: usize) -> &AxisChange {
-        if self.changes.len() <= before {
-            self.changes.resize_with(before + 1, Vec::new);
-        }
-        let row = &mut self.changes[before];
-        if row.len() <= after {
-            row.resize_with(after + 1, || None);
-        }
-        row[after].get_or_insert_with(|| AxisChange::new(&self.digits[before], &self.digits[after], self.size))
+        let change = || AxisChange::new(&self.digits[before], &self.digits[after], self.size);
+        self.changes.entry((before, after)).or_insert_with(change)
     }
 }
 
 impl Guesses {
     /// Guesses for a tensor of `shape`.
     pub fn new(shape: Vec<i64>, machine: Machine) -> Guesses {
-        let axis = |&size: &i64| Axis { size, digits: IndexSet::new(), changes: Vec::new() };
+        let axis = |&size: &i64| Axis { size, digits: IndexSet::new(), changes: FxHashMap::default() };
         let axes = shape.iter().map(axis).collect();
         Guesses { shape, machine, layouts: IndexSet::new(), placed: Vec::new(), axes, copies: IndexSet::new() }
     }

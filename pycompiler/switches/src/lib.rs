@@ -19,6 +19,7 @@ mod layout;
 mod masks;
 mod moves;
 mod passes;
+mod rows;
 mod search;
 mod state;
 mod straight;

@@ -8,7 +8,6 @@
 
 use crate::digits::{copied_digits, is_subset, segments, Part, PrimeDigit};
 use crate::layout::{up, Change, Level, Machine};
-use std::collections::BTreeMap;
 
 /// A pass with more moves is refused: no LM has so many words.
 const MOST_MOVES: i64 = 1 << 22;
@@ -64,65 +63,6 @@ impl Moves {
         };
         count > 0 && self.times >= 0 && self.list.iter().all(legal)
     }
-
-    /// Counts the moves, each as often as it is done.
-    pub(crate) fn count(&self) -> i64 {
-        self.list.iter().map(|m| m.times).sum::<i64>() * self.times
-    }
-
-    /// Whether no long word leaves its unit. Units that hold copies then keep their parts, which only the ALU moves.
-    pub(crate) fn stays(&self) -> bool {
-        self.list.iter().all(|m| m.source == m.result)
-    }
-
-    /// Counts the different keys of the moves, each as often as its moves are done.
-    pub(crate) fn distinct<K: Ord>(&self, key: impl Fn(&Move) -> K) -> i64 {
-        let mut keys: Vec<(K, i64)> = self.list.iter().map(|m| (key(m), m.times)).collect();
-        keys.sort_unstable();
-        keys.dedup_by(|next, last| next.0 == last.0);
-        keys.iter().map(|(_, times)| times).sum()
-    }
-}
-
-/// A row of the result: for each unit, the unit and the address that its data comes from, and how often it is moved.
-pub(crate) struct Row {
-    pub(crate) origins: Vec<Option<(i64, i64)>>,
-    pub(crate) times: i64,
-}
-
-/// The rows of the result between `count` units, by their addresses.
-pub(crate) fn rows(found: &Moves, count: i64) -> BTreeMap<i64, Row> {
-    let mut rows: BTreeMap<i64, Row> = BTreeMap::new();
-    for m in &found.list {
-        let row =
-            rows.entry(m.result_at).or_insert_with(|| Row { origins: vec![None; count as usize], times: m.times });
-        row.origins[m.result as usize] = Some((m.source, m.source_at));
-    }
-    rows
-}
-
-/// For each key, in order, the units that take a move with it, as bits, and how often these moves are done.
-pub(crate) fn takers<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> Vec<(K, u64, i64)> {
-    let mut all: Vec<(K, u64, i64)> = found.list.iter().map(|m| (key(m), 1 << m.result, m.times)).collect();
-    all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    all.dedup_by(|next, last| {
-        let same = next.0 == last.0;
-        if same {
-            last.1 |= next.1;
-        }
-        same
-    });
-    all
-}
-
-/// Whether each entry is the one with the least rank among those of its address. Of equal ranks the first counts.
-pub(crate) fn leaders(entries: impl Iterator<Item = (i64, i64)>) -> Vec<bool> {
-    let mut order: Vec<(i64, i64, usize)> = entries.enumerate().map(|(index, (at, rank))| (at, rank, index)).collect();
-    let mut leads = vec![false; order.len()];
-    order.sort_unstable();
-    order.dedup_by_key(|entry| entry.0);
-    order.iter().for_each(|entry| leads[entry.2] = true);
-    leads
 }
 
 /// A term that a digit of index `value` adds to a place: `value / by % size * stride`, to the address or to the unit.
@@ -227,8 +167,37 @@ impl Digits {
                 (digit.axis, digit.lo) = (None, 0);
             }
         }
+        if !whole {
+            // Wide accesses between MABs tell apart only addresses that differ by less.
+            made.fold(if level == Level::Mab { machine.wide } else { 1 });
+        }
         made.digits.sort_unstable();
         Some(made)
+    }
+
+    /// Takes out digits whose values all do the same at other addresses, `apart` or a multiple of it from each other.
+    fn fold(&mut self, apart: i64) {
+        let mut times = self.times;
+        self.digits.retain_mut(|digit| {
+            let mut terms = digit.source.iter().chain(&digit.result);
+            let copies = digit.source.is_empty() || digit.result.is_empty();
+            if digit.axis.is_some() || copies || !terms.clone().all(|term| term.address) {
+                return true;
+            }
+            if terms.all(|term| term.stride % apart == 0) {
+                times = times.saturating_mul(digit.size);
+                return false;
+            }
+            let [source, result] = [&mut digit.source, &mut digit.result].map(|terms| terms.as_mut_slice());
+            if let ([one], [other]) = (source, result) {
+                if digit.size % apart == 0 && digit.size > apart {
+                    times = times.saturating_mul(digit.size / apart);
+                    (digit.size, one.size, other.size) = (apart, apart, apart);
+                }
+            }
+            true
+        });
+        self.times = times;
     }
 
     /// Returns the moves for all combinations of the digits' values that lie inside of the axes.

@@ -4,7 +4,9 @@ use crate::code::{Count, Line, Lines, Place, Sink, TooSmall};
 use crate::fills::FillRow;
 use crate::layout::{Change, Level, Machine};
 use crate::moves::{Digits, Move, Moves};
+use crate::rows::{Rows, Take};
 use crate::straight::Sent;
+use crate::turns::Turns;
 use crate::{casts, crossing, fills, straight, through, turns, words};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -12,21 +14,19 @@ use std::cell::RefCell;
 /// The way of moves over a level.
 enum Way {
     Words,
-    Pes,
-    /// Nothing leaves its unit.
-    Copies,
-    Turns,
-    Shared,
-    Casts,
+    Alu,
+    /// Turns between MABs, and whether the ALU copies beside them.
+    Turns(Vec<Turns>, bool),
+    Casts(Vec<Take>),
     Fills(Vec<FillRow>),
-    Straight(Vec<Vec<Sent>>),
+    Straight(Vec<Sent>),
     Through,
     Crossing,
 }
 
 impl Way {
     /// The way of the fewest steps, and its steps.
-    fn cheapest(found: &Moves, level: Level, place: &Place, machine: &Machine) -> (Way, i64) {
+    fn cheapest(found: &Rows, level: Level, place: &Place, machine: &Machine) -> (Way, i64) {
         let counted = |way: Way| {
             let mut count = Count::new(level, machine);
             // A walk that counts finds room for all.
@@ -35,9 +35,9 @@ impl Way {
         };
         match level {
             Level::W => counted(Way::Words),
-            Level::Pe => counted(Way::Pes),
+            Level::Pe => counted(Way::Alu),
             Level::Mab => mabs(found, place, machine, counted),
-            _ if found.stays() && !place.around => counted(Way::Copies),
+            _ if found.stays() && !place.around => counted(Way::Alu),
             Level::L1b => match straight::sent(found, machine).map(|sent| counted(Way::Straight(sent))) {
                 Some(straight) if straight.1 <= through::least(found, machine) => straight,
                 Some(straight) => fewer(straight, counted(Way::Through)),
@@ -49,7 +49,7 @@ impl Way {
 
     fn code<S: Sink>(
         &self,
-        found: &Moves,
+        found: &Rows,
         level: Level,
         place: &Place,
         machine: &Machine,
@@ -57,11 +57,9 @@ impl Way {
     ) -> Result<(), TooSmall> {
         match self {
             Way::Words => words::words(found, machine, code),
-            Way::Pes => turns::between_pes(found, machine, code),
-            Way::Copies => turns::inside_units(found, level, machine, code),
-            Way::Turns => turns::one_by_one(found, machine, code),
-            Way::Shared => turns::shared(found, place, machine, code),
-            Way::Casts => casts::casts(found, place, machine, code),
+            Way::Alu => turns::by_alu(found, level, machine, code),
+            Way::Turns(turns, copies) => turns::through_l1bm(turns, *copies, machine, code),
+            Way::Casts(takes) => casts::casts(found, takes, place, machine, code),
             Way::Fills(rows) => fills::fills(rows, found, machine, code),
             Way::Straight(sent) => straight::straight(sent, found, machine, code),
             Way::Through => return through::through(found, machine, code),
@@ -81,10 +79,15 @@ fn fewer(one: (Way, i64), other: (Way, i64)) -> (Way, i64) {
 }
 
 /// The way between MABs of the fewest steps, and its steps.
-fn mabs(found: &Moves, place: &Place, machine: &Machine, counted: impl Fn(Way) -> (Way, i64)) -> (Way, i64) {
-    let mut best = fewer(counted(Way::Turns), counted(Way::Shared));
-    if best.1 > casts::least(found, machine) {
-        best = fewer(best, counted(Way::Casts));
+fn mabs(found: &Rows, place: &Place, machine: &Machine, counted: impl Fn(Way) -> (Way, i64)) -> (Way, i64) {
+    let (ways, count) = (turns::ways(found, Level::Mab, machine), machine.count(Level::Mab));
+    let mut best = counted(Way::Turns(turns::shared(found, &ways, count), place.apart));
+    if best.1 >= turns::least(found, &ways, machine) {
+        best = fewer(counted(Way::Turns(turns::apart(found, ways, count), false)), best);
+    }
+    let takes = found.takes(|m| m.source);
+    if best.1 > casts::least(found, &takes, machine) {
+        best = fewer(best, counted(Way::Casts(takes)));
     }
     match fills::rows(found, best.1, place, machine) {
         Some(rows) => counted(Way::Fills(rows)),
@@ -94,15 +97,15 @@ fn mabs(found: &Moves, place: &Place, machine: &Machine, counted: impl Fn(Way) -
 
 /// The lines of moves.
 pub(crate) fn lines(found: &Moves, level: Level, place: &Place, machine: &Machine) -> Result<Vec<Line>, TooSmall> {
-    let mut lines = Lines::new(place, machine);
-    let (way, _) = Way::cheapest(found, level, place, machine);
-    way.code(found, level, place, machine, &mut lines)?;
+    let (mut lines, found) = (Lines::new(place, machine), Rows::new(found));
+    let (way, _) = Way::cheapest(&found, level, place, machine);
+    way.code(&found, level, place, machine, &mut lines)?;
     Ok(lines.lines)
 }
 
 /// The steps of moves, without hazards around them.
 pub(crate) fn move_steps(found: &Moves, level: Level, machine: &Machine) -> i64 {
-    Way::cheapest(found, level, &Place::SWITCH, machine).1
+    Way::cheapest(&Rows::new(found), level, &Place::SWITCH, machine).1
 }
 
 /// The steps of a pass with hazards around it. None if one pass cannot make the change.

@@ -5,7 +5,8 @@
 
 use crate::code::{late, vector, Line, Sink};
 use crate::layout::{up, Level, Machine};
-use crate::moves::{Move, Moves};
+use crate::moves::Move;
+use crate::rows::Rows;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,42 +38,41 @@ pub(crate) struct Sent {
 
 /// How rows go straight: those of each result row together, in the order of their sources. None if the machine sends other
 /// pieces than single rows, or if L1BM has no room for a vector of each L1B.
-pub(crate) fn sent(found: &Moves, machine: &Machine) -> Option<Vec<Vec<Sent>>> {
+pub(crate) fn sent(found: &Rows, machine: &Machine) -> Option<Vec<Sent>> {
     if machine.block > 1 || machine.half() < machine.count(Level::L1b) {
         return None;
     }
-    let mut moves: Vec<&Move> = found.list.iter().collect();
-    moves.sort_unstable_by_key(|m| (m.result_at, m.source_at, m.result, m.source));
-    let mut known: FxHashMap<Vec<Wanted>, Option<Vec<(Sending, u64)>>> = FxHashMap::default();
-    let mut out = Vec::new();
-    for of_result in moves.chunk_by(|one, other| one.result_at == other.result_at) {
-        let mut ways: Vec<Sent> = Vec::new();
-        for of_row in of_result.chunk_by(|one, other| one.source_at == other.source_at) {
-            let wanted: Vec<Wanted> = of_row.iter().map(|m| (m.result, m.source)).collect();
-            let found = match known.get(&wanted) {
-                Some(found) => found.clone(),
-                None => {
-                    let found = cover(&wanted, machine.count(Level::L1b));
-                    known.entry(wanted).or_insert(found).clone()
-                }
-            };
-            let Move { result_at: at, source_at: row, times, .. } = *of_row[0];
-            ways.extend(found?.into_iter().map(|(by, units)| Sent { at, row, by, units, times }));
+    let mut known: FxHashMap<Vec<Wanted>, Vec<(Sending, u64)>> = FxHashMap::default();
+    let mut out: Vec<Sent> = Vec::new();
+    let (mut moves, mut wanted): (Vec<Move>, Vec<Wanted>) = (Vec::new(), Vec::new());
+    for of_result in found.each() {
+        let begin = out.len();
+        moves.clear();
+        moves.extend(of_result);
+        moves.sort_by_key(|m| m.source_at);
+        for of_row in moves.chunk_by(|one, other| one.source_at == other.source_at) {
+            wanted.clear();
+            wanted.extend(of_row.iter().map(|m| (m.result, m.source)));
+            if !known.contains_key(&wanted) {
+                known.insert(wanted.clone(), cover(&wanted, machine.count(Level::L1b))?);
+            }
+            let Move { result_at: at, source_at: row, times, .. } = of_row[0];
+            out.extend(known[&wanted].iter().map(|&(by, units)| Sent { at, row, by, units, times }));
         }
         // The one that most units take writes everywhere; of equals, the first.
+        let ways = &mut out[begin..];
         ways.sort_by_key(|way| -i64::from(way.units.count_ones()));
         ways.iter_mut().take(1).for_each(|way| way.units = 0);
-        out.push(ways);
     }
     Some(out)
 }
 
 /// The code: as many rows at once as L1BM holds, going up and coming down.
-pub(crate) fn straight<S: Sink>(sent: &[Vec<Sent>], found: &Moves, machine: &Machine, code: &mut S) {
-    let mut order: Vec<&Vec<Sent>> = sent.iter().collect();
+pub(crate) fn straight<S: Sink>(sent: &[Sent], found: &Rows, machine: &Machine, code: &mut S) {
+    let mut order: Vec<&[Sent]> = sent.chunk_by(|one, other| one.at == other.at).collect();
     if !S::COUNTS {
         // Rows that take from the same rows come together, so that each goes up once.
-        let rows = |ways: &Vec<Sent>| -> BTreeSet<i64> { ways.iter().map(|one| one.row).collect() };
+        let rows = |ways: &[Sent]| -> BTreeSet<i64> { ways.iter().map(|one| one.row).collect() };
         order.sort_by_cached_key(|ways| (rows(ways), ways[0].at));
     }
     let mut batch = Batch::default();
@@ -117,7 +117,7 @@ impl Batch {
         }
     }
 
-    fn code<S: Sink>(mut self, found: &Moves, machine: &Machine, code: &mut S) {
+    fn code<S: Sink>(mut self, found: &Rows, machine: &Machine, code: &mut S) {
         let words = machine.row * machine.cycles;
         code.runs(&self.reads, self.count * found.times, machine.cycles, |code, number, part| {
             code.line(Line::Lift { read: vector(part, machine, |&at| at), at: number * words });

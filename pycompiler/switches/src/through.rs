@@ -2,8 +2,9 @@
 
 use crate::code::{Line, Sink, TooSmall};
 use crate::layout::{up, Level, Machine};
-use crate::moves::{rows, Moves};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::moves::Move;
+use crate::rows::{taken, Groups, Rows};
+use rustc_hash::FxHashSet;
 
 /// A unit, and the rows that go together.
 type Origin = (i64, Vec<i64>);
@@ -16,31 +17,26 @@ struct Block {
 }
 
 /// Groups result rows that take their data from the same units, as many as one instruction moves.
-fn blocks(found: &Moves, machine: &Machine) -> Vec<Block> {
-    let rows = rows(found, machine.count(Level::L1b));
-    let mut places: FxHashMap<Vec<Option<i64>>, usize> = FxHashMap::default();
-    let mut groups: Vec<Vec<i64>> = Vec::new();
-    for (&at, row) in &rows {
-        let place = *places.entry(row.origins.iter().map(|o| o.map(|o| o.0)).collect()).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[place].push(at);
+fn blocks(found: &Rows, machine: &Machine) -> Vec<Block> {
+    let mut groups: Groups<Vec<(i64, i64)>, Vec<&[Move]>> = Groups::default();
+    for row in found.each() {
+        groups.entry(row.iter().map(|m| (m.result, m.source)).collect()).or_default().push(row);
     }
-    let block = |part: &[i64]| {
+    let block = |part: &[&[Move]]| {
         // The last row is repeated to fill a block.
-        let results: Vec<i64> = (0..machine.block as usize).map(|index| part[index.min(part.len() - 1)]).collect();
-        let from = |unit: usize| rows[&part[0]].origins[unit].map(|o| o.0);
-        let own = |unit: usize| results.iter().filter_map(|at| rows[at].origins[unit].map(|o| o.1)).collect();
-        let origins =
-            (0..machine.count(Level::L1b) as usize).map(|unit| from(unit).map(|from| (from, own(unit)))).collect();
-        Block { origins, times: if machine.block == 1 { rows[&part[0]].times } else { 1 }, results }
+        let rows: Vec<&[Move]> = (0..machine.block as usize).map(|index| part[index.min(part.len() - 1)]).collect();
+        let mut origins = vec![None; machine.count(Level::L1b) as usize];
+        for (index, m) in part[0].iter().enumerate() {
+            origins[m.result as usize] = Some((m.source, rows.iter().map(|row| row[index].source_at).collect()));
+        }
+        let results = rows.iter().map(|row| row[0].result_at).collect();
+        Block { origins, times: if machine.block == 1 { part[0][0].times } else { 1 }, results }
     };
-    groups.iter().flat_map(|group| group.chunks(machine.block as usize)).map(block).collect()
+    groups.values().flat_map(|group| group.chunks(machine.block as usize)).map(block).collect()
 }
 
 /// The code: as many blocks at once as L1BM and L2BM hold.
-pub(crate) fn through<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
+pub(crate) fn through<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
     let (blocks, size) = (blocks(found, machine), machine.row * machine.block);
     let most = if S::COUNTS { usize::MAX } else { (machine.half() * machine.cycles / machine.block) as usize };
     let room = if S::COUNTS { i64::MAX } else { machine.l2bm };
@@ -76,38 +72,33 @@ pub(crate) fn through<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) -
 }
 
 /// Returns at least how many steps the way takes: each row goes up to L2BM, and comes down to those that take it.
-pub(crate) fn least(found: &Moves, machine: &Machine) -> i64 {
-    let rows = found.distinct(|m| (m.source, m.source_at)) + found.distinct(|m| (m.result_at, m.source, m.source_at));
-    up(rows * found.times, machine.block)
+pub(crate) fn least(found: &Rows, machine: &Machine) -> i64 {
+    let (takes, mut read) = (found.takes(|m| m.source), FxHashSet::default());
+    let rows: i64 = takes.iter().filter(|one| read.insert((one.from, one.source_at))).map(|one| one.times).sum();
+    up(rows * found.times + taken(&takes, found.times), machine.block)
 }
 
 /// The code of blocks for which there is room.
 fn together<S: Sink>(batch: &[Block], register: i64, times: i64, machine: &Machine, code: &mut S) {
     let (size, together) = (machine.row * machine.block, machine.cycles / machine.block);
-    let mut slots: FxHashMap<&Vec<i64>, i64> = FxHashMap::default();
-    let (mut reads, mut count) = (Vec::new(), 0);
-    for (block, (_, rows)) in batch.iter().flat_map(|block| block.origins.iter().flatten().map(move |o| (block, o))) {
-        if !slots.contains_key(rows) {
-            slots.insert(rows, reads.len() as i64 * size);
-            reads.push(rows);
-            count += block.times * times;
-        }
+    // How often each is lifted, by its rows, and how often it goes up from a unit.
+    let mut slots: Groups<&Vec<i64>, i64> = Groups::default();
+    let mut lifted: Groups<&Origin, i64> = Groups::default();
+    for (block, origin) in batch.iter().flat_map(|block| block.origins.iter().flatten().map(move |o| (block, o))) {
+        slots.entry(&origin.1).or_insert(block.times * times);
+        lifted.entry(origin).or_insert(block.times * times);
     }
+    let (reads, count): (Vec<&Vec<i64>>, i64) = (slots.keys().copied().collect(), slots.values().sum());
+    let place = |index: Option<usize>| index.unwrap_or(0) as i64 * size;
     code.runs(&reads, count, together, |code, number, part| {
         let filled = (0..together as usize).flat_map(|index| part[index.min(part.len() - 1)].iter().copied());
         code.line(Line::Lift { read: filled.collect(), at: number * together * size });
     });
-    let mut lifted: FxHashMap<&Origin, i64> = FxHashMap::default();
-    for (block, origin) in batch.iter().flat_map(|block| block.origins.iter().flatten().map(move |o| (block, o))) {
-        let place = lifted.len() as i64 * size;
-        if lifted.contains_key(origin) {
-            continue;
-        }
-        lifted.insert(origin, place);
-        code.times(block.times * times, |code| {
+    for (index, ((unit, rows), &often)) in lifted.iter().enumerate() {
+        code.times(often, |code| {
             machine.pieces(size).for_each(|piece| {
-                let (l1bm, l2bm, words) = (slots[&origin.1] + piece, place + piece, machine.l2bm_words);
-                code.line(Line::ToL2bm { unit: origin.0, l1bm, l2bm, words });
+                let (l1bm, l2bm) = (place(slots.get_index_of(rows)) + piece, place(Some(index)) + piece);
+                code.line(Line::ToL2bm { unit: *unit, l1bm, l2bm, words: machine.l2bm_words });
             })
         });
     }
@@ -117,20 +108,16 @@ fn together<S: Sink>(batch: &[Block], register: i64, times: i64, machine: &Machi
     let spare = (together - batch.len() as i64 % together) % together;
     for (index, block) in (0..).zip(batch) {
         let at = below + (index + if index < whole { 0 } else { spare }) * size;
-        let mut goes: Vec<(&Origin, Vec<i64>)> = Vec::new();
-        for (unit, origin) in (0..).zip(&block.origins) {
-            let Some(origin) = origin else { continue };
-            match goes.iter_mut().find(|one| one.0 == origin) {
-                Some(one) => one.1.push(unit),
-                None => goes.push((origin, vec![unit])),
-            }
+        let mut goes: Groups<&Origin, Vec<i64>> = Groups::default();
+        for (unit, origin) in (0..).zip(&block.origins).filter_map(|(unit, origin)| Some((unit, origin.as_ref()?))) {
+            goes.entry(origin).or_default().push(unit);
         }
         for (origin, units) in goes {
             for units in subsets(&units, machine.count(Level::L1b)) {
                 code.times(block.times * times, |code| {
                     machine.pieces(size).for_each(|piece| {
-                        let (l1bm, l2bm, words) = (at + piece, lifted[origin] + piece, machine.l2bm_words);
-                        code.line(Line::FromL2bm { units, l1bm, l2bm, words });
+                        let (l1bm, l2bm) = (at + piece, place(lifted.get_index_of(origin)) + piece);
+                        code.line(Line::FromL2bm { units, l1bm, l2bm, words: machine.l2bm_words });
                     })
                 });
             }

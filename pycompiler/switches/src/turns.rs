@@ -4,59 +4,81 @@
 //! where it is wrong. The ALU turns PEs. Between MABs, a turn goes through L1BM. Several turns may share what they read: it
 //! goes up once, and comes down once for each of them.
 
-use crate::code::{vector, Line, Place, Sink};
-use crate::layout::{Level, Machine};
-use crate::moves::{leaders, takers, Moves};
+use crate::code::{vector, Line, Sink};
+use crate::layout::{up, Level, Machine};
+use crate::rows::{lead, sorted, taken, Groups, Rows, Take};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 
-/// Long words that go up by some units. Sets of units have a bit for each; 0 means all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
-    /// By how many units they go up.
-    by: i64,
-    /// The units that write them.
-    units: u64,
-    /// Their source and result addresses.
-    pairs: Vec<(i64, i64)>,
-    /// How many there are, each as often as it is moved.
+/// Turns, and the long words that take part in all of them. A turn is by how many units it goes up, and the units that write: a
+/// bit for each; 0 means all.
+pub(crate) type Turns = (Vec<(i64, u64)>, Words);
+
+/// Long words.
+#[derive(Default)]
+pub(crate) struct Words {
+    /// The address of each source.
+    sources: Vec<i64>,
+    /// The address of the result of each source in each turn.
+    results: Vec<i64>,
+    /// How many sources there are, each as often as it is moved.
     count: i64,
 }
 
-/// Long words that take part in the same turns.
-struct Shares {
-    /// By how many units each turn goes up, and the units that write.
-    turns: Vec<(i64, u64)>,
-    /// The address of each source, and of its result in each turn.
-    rows: Vec<(i64, Vec<i64>)>,
-    count: i64,
+/// What units of a level take, each from the one that lies so many units below it.
+pub(crate) fn ways(found: &Rows, level: Level, machine: &Machine) -> Vec<Take> {
+    let count = machine.count(level);
+    found.takes(|m| if m.result < m.source { m.result - m.source + count } else { m.result - m.source })
 }
 
-/// The moves between `count` units as turns, those without a mask first.
-pub(crate) fn turns(found: &Moves, count: i64) -> Vec<Turn> {
-    let units = takers(found, |m| ((m.result - m.source).rem_euclid(count), m.source_at, m.result_at));
-    let rank = |by: i64, set: u64| if by != 0 { -i64::from(set.count_ones()) } else { -count };
-    let first = leaders(units.iter().map(|&((by, _, at), set, _)| (at, rank(by, set))));
-    let mut groups: BTreeMap<(u64, i64), Turn> = BTreeMap::new();
-    for (&((by, source, at), set, times), everywhere) in units.iter().zip(first) {
-        let units = if everywhere { 0 } else { set };
-        let turn = groups.entry((units, by)).or_insert_with(|| Turn { by, units, pairs: Vec::new(), count: 0 });
-        turn.pairs.push((source, at));
-        turn.count += times * found.times;
+/// The [ways](ways) of moves between `count` units, each turn apart, those without a mask first.
+pub(crate) fn apart(found: &Rows, mut ways: Vec<Take>, count: i64) -> Vec<Turns> {
+    let rank = |by: i64, units: u64| if by != 0 { -i64::from(units.count_ones()) } else { -count };
+    lead(&mut ways, |way| (rank(way.from, way.units), way.from, way.source_at));
+    let mut out: Groups<(u64, i64), Words> = Groups::default();
+    for way in sorted(&ways, |way| way.source_at) {
+        let words = out.entry((way.units, way.from)).or_default();
+        words.sources.push(way.source_at);
+        words.results.push(way.at);
+        words.count += way.times * found.times;
     }
-    groups.into_values().collect()
+    out.sort_unstable_keys();
+    out.into_iter().map(|((units, by), words)| (vec![(by, units)], words)).collect()
 }
 
-/// The code of a pass between PEs.
-pub(crate) fn between_pes<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
-    let count = machine.count(Level::Pe);
-    for turn in turns(found, count) {
-        let register = code.choose(turn.units);
-        let upwards = turn.by <= count - turn.by;
-        let rounds = if upwards { turn.by } else { count - turn.by };
-        code.runs(&turn.pairs, turn.count, machine.cycles, |code, _, part| {
-            let mut read = Some(vector(part, machine, |pair| pair.0));
-            let write = vector(part, machine, |pair| pair.1);
+/// The [ways](ways) of moves between `count` units, by the turns in which their sources take part.
+pub(crate) fn shared(found: &Rows, ways: &[Take], count: i64) -> Vec<Turns> {
+    let mut out: Groups<Vec<(i64, u64)>, Words> = Groups::default();
+    let mut own = Vec::new();
+    for of_source in sorted(ways, |way| way.source_at).chunk_by(|one, other| one.source_at == other.source_at) {
+        own.clear();
+        own.extend(of_source.iter().map(|way| (way.from, way.units, way.at)));
+        own.sort_unstable();
+        let units = |set: u64| if i64::from(set.count_ones()) == count { 0 } else { set };
+        let words = out.entry(own.iter().map(|&(by, set, _)| (by, units(set))).collect()).or_default();
+        words.sources.push(of_source[0].source_at);
+        words.results.extend(own.iter().map(|way| way.2));
+        words.count += of_source[0].times * found.times;
+    }
+    out.into_iter().collect()
+}
+
+/// Returns at least how many steps turns between MABs take if each way goes up and comes down.
+pub(crate) fn least(found: &Rows, ways: &[Take], machine: &Machine) -> i64 {
+    2 * up(taken(ways, found.times), machine.cycles)
+}
+
+/// The code of a pass that only the ALU makes: between PEs, or inside of units that hold copies, of which each keeps its part.
+pub(crate) fn by_alu<S: Sink>(found: &Rows, level: Level, machine: &Machine, code: &mut S) {
+    let count = machine.count(level);
+    for (turns, words) in apart(found, ways(found, level, machine), count) {
+        let (by, units) = turns[0];
+        let register = code.choose(units);
+        let upwards = by <= count - by;
+        let rounds = if upwards { by } else { count - by };
+        code.runs(&words.sources, words.count, machine.cycles, |code, number, part| {
+            let results = &words.results[(number * machine.cycles) as usize..][..part.len()];
+            let mut read = Some(vector(part, machine, |&at| at));
+            let write = vector(results, machine, |&at| at);
             for _ in 1..rounds {
                 code.line(Line::Turn { upwards, read: read.take(), write: None, register: 0 });
             }
@@ -69,65 +91,23 @@ pub(crate) fn between_pes<S: Sink>(found: &Moves, machine: &Machine, code: &mut 
     }
 }
 
-/// The code of a pass in which no long word leaves its unit: the units hold copies, and each keeps its part.
-pub(crate) fn inside_units<S: Sink>(found: &Moves, level: Level, machine: &Machine, code: &mut S) {
-    for turn in turns(found, machine.count(level)) {
-        let register = code.choose(turn.units);
-        code.runs(&turn.pairs, turn.count, machine.cycles, |code, _, part| {
-            let read = Some(vector(part, machine, |pair| pair.0));
-            code.line(Line::Copy { read, write: vector(part, machine, |pair| pair.1), register });
-        });
-    }
-}
-
-/// The code of a pass between MABs, one turn after the other.
-pub(crate) fn one_by_one<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
-    let mut batch = Batch::default();
-    for turn in turns(found, machine.count(Level::Mab)) {
-        code.runs(&turn.pairs, turn.count, machine.cycles, |code, _, part| {
-            let read = vector(part, machine, |pair| pair.0);
-            let down = (turn.units, turn.by, vector(part, machine, |pair| pair.1));
-            batch.put(read, true, vec![down], machine, code);
-        });
-    }
-    batch.lower(code);
-}
-
 /// The code of a pass between MABs by turns that share what they read.
 ///
-/// The ALU copies for a turn by no unit, beside the line in which the vector goes up. That needs two memories.
-pub(crate) fn shared<S: Sink>(found: &Moves, place: &Place, machine: &Machine, code: &mut S) {
-    let mut batch = Batch { copies: place.apart, ..Batch::default() };
-    for one in shares(found, machine.count(Level::Mab)) {
-        let lifts = !place.apart || one.turns.iter().any(|&(by, _)| by != 0);
-        code.runs(&one.rows, one.count, machine.cycles, |code, _, part| {
-            let read = vector(part, machine, |row| row.0);
+/// If it `copies`, the ALU copies for a turn by no unit, beside the line in which the vector goes up. That needs two memories.
+pub(crate) fn through_l1bm<S: Sink>(of: &[Turns], copies: bool, machine: &Machine, code: &mut S) {
+    let mut batch = Batch { copies, ..Batch::default() };
+    for (turns, words) in of {
+        let lifts = !copies || turns.iter().any(|&(by, _)| by != 0);
+        code.runs(&words.sources, words.count, machine.cycles, |code, number, part| {
+            let read = vector(part, machine, |&at| at);
+            let own = words.results.chunks(turns.len()).skip((number * machine.cycles) as usize);
+            let rows: Vec<&[i64]> = own.take(part.len()).collect();
             let down =
-                |(number, &(by, units)): (usize, &(i64, u64))| (units, by, vector(part, machine, |row| row.1[number]));
-            batch.put(read, lifts, one.turns.iter().enumerate().map(down).collect(), machine, code);
+                |(number, &(by, units)): (usize, &(i64, u64))| (units, by, vector(&rows, machine, |row| row[number]));
+            batch.put(read, lifts, turns.iter().enumerate().map(down).collect(), machine, code);
         });
     }
     batch.lower(code);
-}
-
-fn shares(found: &Moves, count: i64) -> Vec<Shares> {
-    let units = takers(found, |m| (m.source_at, (m.result - m.source).rem_euclid(count), m.result_at));
-    let mut places: FxHashMap<Vec<(i64, u64)>, usize> = FxHashMap::default();
-    let mut out: Vec<Shares> = Vec::new();
-    for of_source in units.chunk_by(|one, other| one.0 .0 == other.0 .0) {
-        let mut ways: Vec<(i64, u64, i64)> = of_source.iter().map(|&((_, by, at), set, _)| (by, set, at)).collect();
-        ways.sort_unstable();
-        let units = |set: u64| if i64::from(set.count_ones()) == count { 0 } else { set };
-        let turns: Vec<(i64, u64)> = ways.iter().map(|&(by, set, _)| (by, units(set))).collect();
-        let place = *places.entry(turns.clone()).or_insert(out.len());
-        if place == out.len() {
-            out.push(Shares { turns, rows: Vec::new(), count: 0 });
-        }
-        let ((source, ..), _, times) = of_source[0];
-        out[place].rows.push((source, ways.iter().map(|way| way.2).collect()));
-        out[place].count += times * found.times;
-    }
-    out
 }
 
 /// The units that write a vector, by how many units it turns, and its addresses.

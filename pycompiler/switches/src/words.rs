@@ -4,16 +4,14 @@
 
 use crate::code::{vector, Goal, Line, Sink};
 use crate::layout::{Level, Machine};
-use crate::moves::{Move, Moves};
-use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::moves::Move;
+use crate::rows::{Groups, Rows, Take};
+use std::collections::BTreeSet;
 
 /// By how much a long word is rotated, and the bits that are kept of it.
 type Cut = (i64, u64);
-/// For each turn of a source address, the bits that it leaves in a long word.
-type Pieces = BTreeMap<(i64, i64), u64>;
 
-pub(crate) fn words<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
+pub(crate) fn words<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) {
     if machine.bits == machine.addressed_bits {
         by_address(found, machine, code);
     } else {
@@ -21,11 +19,9 @@ pub(crate) fn words<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
     }
 }
 
-fn by_address<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
-    let mut rows: Vec<&Move> = found.list.iter().collect();
-    rows.sort_unstable_by_key(|m| (m.result_at, m.result, m.source_at, m.source));
-    code.runs(&rows, found.count(), machine.cycles, |code, _, part| {
-        let (read, write) = (|m: &&Move| (m.source_at, m.source), |m: &&Move| (m.result_at, m.result));
+fn by_address<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) {
+    code.runs(found.moves(), found.count(), machine.cycles, |code, _, part| {
+        let (read, write) = (|m: &Move| (m.source_at, m.source), |m: &Move| (m.result_at, m.result));
         code.line(Line::Words { read: vector(part, machine, read), write: vector(part, machine, write) });
     });
 }
@@ -37,29 +33,22 @@ struct Group {
     count: i64,
 }
 
-fn by_rotation<S: Sink>(found: &Moves, machine: &Machine, code: &mut S) {
+fn by_rotation<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) {
     let (count, bits) = (machine.count(Level::W), machine.bits);
     let ones = if bits < 64 { (1u64 << bits) - 1 } else { u64::MAX };
-    let mut pieces: BTreeMap<i64, (Pieces, i64)> = BTreeMap::new();
-    for m in &found.list {
-        let turn = (m.source - m.result).rem_euclid(count) * bits;
-        let row = pieces.entry(m.result_at).or_insert_with(|| (Pieces::new(), m.times));
-        *row.0.entry((turn, m.source_at)).or_default() |= ones << ((count - 1 - m.result) * bits);
-    }
-    let mut places: FxHashMap<Vec<Cut>, usize> = FxHashMap::default();
-    let mut groups: Vec<(Vec<Cut>, Group)> = Vec::new();
-    for (&at, (cuts, times)) in &pieces {
-        let mut cuts: Vec<(Cut, i64)> = cuts.iter().map(|(&(turn, from), &kept)| ((turn, kept), from)).collect();
+    let mut groups: Groups<Vec<Cut>, Group> = Groups::default();
+    for takes in
+        found.takes(|m| (m.source - m.result).rem_euclid(count) * bits).chunk_by(|one, other| one.at == other.at)
+    {
+        let kept =
+            |one: &Take| (0..count).map(|unit| (one.units >> unit & 1) * (ones << ((count - 1 - unit) * bits))).sum();
+        let mut cuts: Vec<(Cut, i64)> = takes.iter().map(|one| ((one.from, kept(one)), one.source_at)).collect();
         cuts.sort_unstable();
-        let key: Vec<Cut> = cuts.iter().map(|cut| cut.0).collect();
-        let place = *places.entry(key.clone()).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((key, Group::default()));
-        }
-        groups[place].1.rows.push((at, cuts.iter().map(|cut| cut.1).collect()));
-        groups[place].1.count += times;
+        let group = groups.entry(cuts.iter().map(|cut| cut.0).collect()).or_default();
+        group.rows.push((takes[0].at, cuts.iter().map(|cut| cut.1).collect()));
+        group.count += takes[0].times;
     }
-    let used = groups.iter().flat_map(|(key, _)| key).flat_map(|&(turn, kept)| [turn as u64, kept]);
+    let used = groups.keys().flatten().flat_map(|&(turn, kept)| [turn as u64, kept]);
     let constants: Vec<u64> = used.filter(|&number| number != 0).collect::<BTreeSet<u64>>().into_iter().collect();
     (0..).zip(&constants).for_each(|(at, &number)| code.line(Line::Constant { number, at }));
     let constant = |number: u64| constants.partition_point(|&other| other < number) as i64;

@@ -1,7 +1,9 @@
 //! Small switches whose passes are known. Random ones are compared with a search in Python, in
 //! `tests/pycompiler/planners/test_switch_search.py`.
 
-use switches::{move_steps, plan, Change, Guesses, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
+use switches::{
+    move_steps, pass_moves, pass_steps, plan, Change, Guesses, Layout, Level, Machine, Move, Moves, Outcome, SubAxis,
+};
 
 const MACHINE: Machine = Machine {
     counts: [2, 4, 4, 2, 2],
@@ -96,6 +98,32 @@ fn digits_wait_on_units_if_lm_is_nearly_full() {
     assert!(found.contains(&Level::Mab) && found.contains(&Level::Pe), "{found:?}");
     // A limited search makes no detours: it is asked often, for estimates.
     assert_eq!(plan(&change, &MACHINE, Some(1 << 30), &mut || true), Outcome::None);
+}
+
+#[test]
+fn moves_that_stand_for_others_count_as_often_as_they_are_done() {
+    // The last axis has 22 elements on 6 long words of 4 units, of which two are empty. Its long words go to others, which begin
+    // at even and at odd words, beside those of the first axis, which leave their units.
+    for (level, other) in
+        [(Level::Pe, Level::Mab), (Level::Mab, Level::Pe), (Level::L1b, Level::Pe), (Level::L2b, Level::Pe)]
+    {
+        let count = MACHINE.counts[level as usize];
+        let layout = |first: SubAxis, stride| {
+            let [words, units] = [(6, Level::Addr, stride), (4, other, 1)];
+            let digit = |(size, level, stride)| SubAxis { size, level, stride };
+            Layout { axes: vec![vec![first], vec![digit(words), digit(units)]], copies: Vec::new() }
+        };
+        let on = |level, stride| SubAxis { size: count, level, stride };
+        for (source, result, stride) in [(1, count, 1), (2, 1, 6), (1, 2 * count, 1), (3, 1, 8)] {
+            let (source, result) = (layout(on(level, 1), source), layout(on(Level::Addr, stride), result));
+            for (source, result) in [(&source, &result), (&result, &source)] {
+                let change = Change { source: source.clone(), result: result.clone(), shape: vec![count, 22] };
+                let list = pass_moves(&change, level, &MACHINE).unwrap();
+                let steps = move_steps(&Moves { list, times: 1 }, level, &MACHINE).unwrap();
+                assert_eq!(pass_steps(&change, level, &MACHINE), Some(steps + 2 * MACHINE.cycles), "{change:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -30,9 +30,9 @@ from pycompiler.layers.switch.facts import Facts, facts
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError
-from pycompiler.layers.switch.pass_search import Guesses, _Switch, moves, pass_steps
+from pycompiler.layers.switch.pass_search import Guesses, Pass, _Switch, moves, pass_steps
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.switch_plan import Pass, plan_switch
+from pycompiler.planners.switch_plan import plan_switch
 
 MACHINES = st.sampled_from(["mini", "mncore2"])
 SEEDS = st.integers(0, 2**32 - 1)
