@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 import click
 from click.shell_completion import shell_complete
@@ -12,14 +11,8 @@ from click.shell_completion import shell_complete
 from emu2.explain import explain, listing
 from emu2.streams import leave, open_closed_streams, tell
 
-from .console import (
-    interrupted,
-    report_lost_output,
-    report_problem,
-    show_any_text,
-    show_warnings_plainly,
-)
-from .errors import USAGE_EXIT, PycompilerError, internal
+from .console import outcome, show_any_text, show_warnings_plainly
+from .errors import USAGE_EXIT
 from .errors.explain import entries
 from .loading import loading
 
@@ -71,28 +64,7 @@ def main() -> None:
     open_closed_streams()
     show_warnings_plainly()
     show_any_text()
-    leave(_outcome())
-
-
-def _outcome() -> int:
-    try:
-        code = _called()
-        sys.stdout.flush()
-        return code
-    except PycompilerError as problem:
-        return report_problem(problem)
-    except (KeyboardInterrupt, click.Abort) as problem:
-        return interrupted(problem)
-    except click.ClickException as problem:
-        with suppress(OSError):
-            problem.show()
-        return problem.exit_code
-    except OSError as problem:
-        if problem.filename is not None:
-            return report_problem(internal(problem))
-        return report_lost_output(problem)
-    except Exception as problem:
-        return report_problem(internal(problem))
+    leave(outcome(_called))
 
 
 def _called() -> int:

@@ -8,13 +8,15 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 
+import click
 from rich.console import Console
 
 from emu2.streams import drop, tell
 
-from .errors import USER_EXIT, PycompilerError, PycompilerWarning, error
+from .errors import USER_EXIT, PycompilerError, PycompilerWarning, error, internal
 
 #: If set, diagnostics come with Python's traceback.
 TRACEBACK_VARIABLE = "PYCOMPILER_TRACEBACK"
@@ -61,6 +63,28 @@ def report_lost_output(problem: OSError) -> int:
     if isinstance(problem, BrokenPipeError):
         return USER_EXIT
     return report_problem(error("P0003", path="standard output", reason=problem.strerror))
+
+
+def outcome(work: Callable[[], int]) -> int:
+    """Return the exit code of the work of a command; its exceptions are one diagnostic each."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except PycompilerError as problem:
+        return report_problem(problem)
+    except (KeyboardInterrupt, click.Abort) as problem:
+        return interrupted(problem)
+    except click.ClickException as problem:
+        with suppress(OSError):
+            problem.show()
+        return problem.exit_code
+    except OSError as problem:
+        if problem.filename is not None:
+            return report_problem(internal(problem))
+        return report_lost_output(problem)
+    except Exception as problem:
+        return report_problem(internal(problem))
 
 
 def show_any_text() -> None:

@@ -29,15 +29,15 @@ from .debug.model import open_model
 from .disassemble.command import disassemble
 from .errors import error, located
 from .files import read_input, write_file
-from .graph.graph import TensorType
 from .memory.command import memory
 from .options import OPTIONS, effect_note
 from .partitioning.command import partition_command
 from .pfvm.sizes import Sizes
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .runtime.app_file import placed_app
+from .runtime.app_file import app_of, placed_app, target_of
 from .runtime.device import Board, find_device
+from .runtime.executable import types_of
 from .runtime.held_tensor import Source
 from .runtime.inputs_file import read_arrays, wrong_inputs
 from .runtime.sanitized import findings_text, undefined_outputs
@@ -150,15 +150,9 @@ def debug(folder: Path, inputs: Path | None, device: str | None, batch: bool, da
     names an element of a value of the graph in `print` and `watch`. Inputs that are not given
     are 0.
     """
-    app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
-    board = _board(device or f"emu2:{app.target}")
-    if board is None or board.target.name != app.target:
-        raise error("P0503", path=folder, found=app.target, device=device)
-    wanted = {
-        port.key: TensorType(app.values[port.value].elem, app.values[port.value].shape)
-        for port in app.inputs
-    }
-    given = {} if inputs is None else read_arrays(inputs, wanted)
+    app = app_of(folder)
+    board = Board(target_of(app, folder, device))
+    given = {} if inputs is None else read_arrays(inputs, types_of(app, app.inputs))
     session = open_model(folder, app, board, given)
     if dap:
         with reading_stdin():

@@ -17,8 +17,8 @@ from ..errors import error
 from ..files import read_input
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
-from ..runtime.app_file import function_of
-from ..runtime.device import Board, find_device
+from ..runtime.app_file import function_of, target_of
+from ..runtime.device import Board
 from ..runtime.executable import DeviceFunction
 
 _KEPT = 4  # functions that a process keeps loaded, each with a board of its own
@@ -64,11 +64,9 @@ class AppTask:
         with _lock:
             found = _functions.pop(key, None)
             if found is None:
-                machine = find_device(self.device)
-                if machine.machine is None:
-                    raise error("P0503", path="app", found="a machine", device=self.device)
                 data = zlib.decompress(self._packed)
-                found = function_of(data, "app", Board(machine.target))
+                target = target_of(read_app(data, "app"), "app", self.device)
+                found = function_of(data, "app", Board(target))
             _functions[key] = found
             while len(_functions) > _KEPT:
                 _functions.popitem(last=False)

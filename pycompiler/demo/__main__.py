@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from emu2.streams import leave, open_closed_streams, tell
 
-from ..console import report_lost_output, report_problem, show_warnings_plainly, table_console
-from ..errors import PycompilerError, error
+from ..console import outcome, show_warnings_plainly, table_console
 from .digits import BOUNDS, run_digits, trained
 from .functions import cases, run_case
 
@@ -22,7 +20,6 @@ def run(out: Path, device: str, console: Console) -> list[str]:
     """Run everything and print it; return the titles of what does not agree with PyTorch."""
     wrong = []
     for case in cases():
-        (out / case.name).mkdir(parents=True, exist_ok=True)
         if not run_case(case, out / case.name, device, console) < _LARGEST:
             wrong.append(case.title)
     for digits in trained():
@@ -41,16 +38,10 @@ def main() -> int:
     parser.add_argument("--device", default="emu2", help="what to compile for")
     arguments = parser.parse_args()
     show_warnings_plainly()
-    try:
-        wrong = run(arguments.out, arguments.device, table_console())
-        sys.stdout.flush()
-    except OSError as problem:
-        if problem.filename is None:
-            return report_lost_output(problem)
-        reason = problem.strerror or str(problem)
-        return report_problem(error("P0003", path=arguments.out, reason=reason))
-    except PycompilerError as problem:
-        return report_problem(problem)
+    return outcome(lambda: _told(run(arguments.out, arguments.device, table_console())))
+
+
+def _told(wrong: list[str]) -> int:
     for title in wrong:
         tell(f"error: {title}: the difference is too large")
     return 1 if wrong else 0

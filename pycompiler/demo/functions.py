@@ -17,6 +17,7 @@ import torch
 from rich.console import Console
 
 from ..app.model import DeviceSegment
+from ..files import write_file
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
 from ..runtime.executable import DeviceFunction
@@ -92,14 +93,14 @@ def write_program(
     entries = []
     for group, words in enumerate(drams):
         file = f"dram{group}.bin"
-        (out / file).write_bytes(words.astype(">u8").tobytes())
+        write_file(out / file, words.astype(">u8").tobytes())
         entries.append({"region": f"dram{group}", "file": file, "offset": 0})
-    (out / INPUT_JSON).write_text(json.dumps({"load": entries}, indent=1) + "\n")
+    write_file(out / INPUT_JSON, (json.dumps({"load": entries}, indent=1) + "\n").encode())
     code = "".join(s.code for s in app.segments if isinstance(s, DeviceSegment))
     output = app.values[app.outputs[0].value]
     letter, count = target.letter("dram"), min(_SHOWN, output.words)
     code += f"# The first long words of the result.\nd getf ${letter}{output.dram}n0 {count}\n"
-    (out / MODEL_VSM).write_text(code)
+    write_file(out / MODEL_VSM, code.encode())
     assert output.layout is not None
     image = dram_image(output.layout, output.shape, output.dtype, target)
     words = image.pack(to_array(result))[0, :count]

@@ -14,14 +14,14 @@ from emu2.streams import tell
 from ..app.model import App
 from ..command_files import READ, WRITTEN
 from ..console import table_console
-from ..errors import error
 from ..files import write_file
-from ..graph.graph import MNGraph, TensorType
+from ..graph.graph import MNGraph
 from ..graph.text import parse_graph
 from ..pfvm.session import Array
 from ..report.codegen_dir import L3IR, read_file
-from ..runtime.app_file import app_of
-from ..runtime.device import Board, find_device
+from ..runtime.app_file import app_of, target_of
+from ..runtime.device import Board
+from ..runtime.executable import types_of
 from ..runtime.inputs_file import read_arrays
 from ..summary.table import percent
 from .bench import Bench, Timing, timings
@@ -71,9 +71,7 @@ def disassemble(
     console.print(_listing(listed))
     given: dict[str, Array] = {}
     if inputs is not None:
-        values = {port.key: app.values[port.value] for port in app.inputs}
-        wanted = {key: TensorType(value.elem, value.shape) for key, value in values.items()}
-        given = read_arrays(inputs, wanted)
+        given = read_arrays(inputs, types_of(app, app.inputs))
     if bench is not None:
         measured, note = _measured(folder, app, device, bench, given)
         kinds = {one.node: one.operation for one in listed}
@@ -86,7 +84,7 @@ def disassemble(
         found["operations"] = [vars(row) for row in by_kind]
     clean = True
     if log is not None or safety != Safety.NEVER:
-        runner = NodeRuns(folder, app, graph, _board(folder, app, device), given)
+        runner = NodeRuns(folder, app, graph, Board(target_of(app, folder, device)), given)
         clean = _checked(runner, graph, bench or 1, Safety(safety), log, top)
     if json_path is not None:
         write_file(json_path, (json.dumps(found, indent=1) + "\n").encode())
@@ -120,17 +118,10 @@ def _checked(
     return not failed
 
 
-def _board(folder: Path, app: App, device: str | None) -> Board:
-    machine = find_device(device or f"emu2:{app.target}")
-    if machine.machine is None or machine.target.name != app.target:
-        raise error("P0503", path=folder, found=app.target, device=device)
-    return Board(machine.target)
-
-
 def _measured(
     folder: Path, app: App, device: str | None, count: int, inputs: dict[str, Array]
 ) -> tuple[dict[str, float], str]:
-    runner = Bench(folder, app, _board(folder, app, device), inputs)
+    runner = Bench(folder, app, Board(target_of(app, folder, device)), inputs)
     measured = runner.run(count)
     start, pieces = runner.overhead(count)
     note = (

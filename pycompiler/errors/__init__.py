@@ -9,61 +9,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kinds import (
-    BUG_EXIT,
-    USAGE_EXIT,
-    USER_EXIT,
-    ExportError,
-    FileError,
-    GraphError,
-    HostFallbackWarning,
-    InternalError,
-    Kind,
-    LayoutSpecWarning,
-    NoRoomError,
-    NoSwitchError,
-    OptionError,
-    OptionWarning,
-    PlanError,
-    PycompilerError,
-    PycompilerWarning,
-    RunError,
-    ShapeWarning,
-    SourceLocation,
-    UsageError,
-    located,
-    place_of,
-)
-from .table import TABLE
-
-__all__ = [
-    "BUG_EXIT",
-    "TABLE",
-    "USAGE_EXIT",
-    "USER_EXIT",
-    "ExportError",
-    "FileError",
-    "GraphError",
-    "HostFallbackWarning",
-    "InternalError",
-    "Kind",
-    "LayoutSpecWarning",
-    "NoRoomError",
-    "NoSwitchError",
-    "OptionError",
-    "OptionWarning",
-    "PlanError",
-    "PycompilerError",
-    "PycompilerWarning",
-    "RunError",
-    "ShapeWarning",
-    "SourceLocation",
-    "UsageError",
-    "error",
-    "internal",
-    "located",
-    "place_of",
-]
+from .kinds import BUG_EXIT as BUG_EXIT
+from .kinds import USAGE_EXIT as USAGE_EXIT
+from .kinds import USER_EXIT as USER_EXIT
+from .kinds import ExportError as ExportError
+from .kinds import FileError as FileError
+from .kinds import GraphError as GraphError
+from .kinds import HostFallbackWarning as HostFallbackWarning
+from .kinds import InternalError as InternalError
+from .kinds import Kind as Kind
+from .kinds import LayoutSpecWarning as LayoutSpecWarning
+from .kinds import NoRoomError as NoRoomError
+from .kinds import NoSwitchError as NoSwitchError
+from .kinds import OptionError as OptionError
+from .kinds import OptionWarning as OptionWarning
+from .kinds import PlanError as PlanError
+from .kinds import PycompilerError as PycompilerError
+from .kinds import PycompilerWarning as PycompilerWarning
+from .kinds import RunError as RunError
+from .kinds import ShapeWarning as ShapeWarning
+from .kinds import SourceLocation as SourceLocation
+from .kinds import UsageError as UsageError
+from .kinds import located as located
+from .kinds import place_of as place_of
+from .table import TABLE as TABLE
 
 
 def error(code: str, *, place: SourceLocation | None = None, **fields: Any) -> PycompilerError:

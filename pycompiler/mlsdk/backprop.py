@@ -17,7 +17,7 @@ from ..errors import error
 from ..frontend.export import check_function, check_tensors
 from ..frontend.torch_dtypes import dtype_name
 from .known_steps import kind_of
-from .optimizers import adapt, descend
+from .optimizers import MNCoreAdam, MNCoreOptimizer, adapt, descend
 from .registry import ContextRegistry
 
 #: The input with the gradient of the loss itself: a float, 1 for plain gradients.
@@ -31,13 +31,13 @@ _Tensors = Mapping[str, torch.Tensor]
 class Group:
     """Parameters that an optimizer updates with the same settings.
 
-    ``name`` begins the names of the group's inputs. ``kind`` is `sgd`, `adam` or `adamw`;
+    ``name`` begins the names of the group's inputs. ``kind`` is the class of ours with its rule;
     ``settings`` is the group of torch's optimizer, and ``state`` has what it keeps of each
     parameter.
     """
 
     name: str
-    kind: str
+    kind: type[MNCoreOptimizer]
     settings: dict[str, Any]
     state: Mapping[torch.Tensor, _Tensors]
 
@@ -53,15 +53,13 @@ class Group:
 
     def update(self, grads: Mapping[torch.Tensor, torch.Tensor], given: _Tensors) -> None:
         """Update the parameters that have gradients, with the inputs ``given``."""
-        rate, count, own = given[self.rate], given[self.count], self.settings
-        if self.kind != "sgd":
+        rate, count, own, sizes = given[self.rate], given[self.count], self.settings, None
+        if issubclass(self.kind, MNCoreAdam):
             mean, square = (_correction(beta, count) for beta in own["betas"])
-            sizes = rate / mean, square.sqrt(), rate if self.kind == "adamw" else None
-        for parameter in own["params"]:
-            if parameter not in grads:
-                continue
+            sizes = rate / mean, square.sqrt(), rate if self.kind.decoupled else None
+        for parameter in [p for p in own["params"] if p in grads]:
             state = self.state[parameter]
-            if self.kind == "sgd":
+            if sizes is None:
                 descend(parameter, grads[parameter], state, own, rate, count == 0)
             else:
                 adapt(parameter, grads[parameter], state, own, sizes)

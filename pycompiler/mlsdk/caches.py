@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from torch.utils import _pytree as pytree
@@ -24,12 +23,9 @@ def look_into_caches(values: Any) -> None:
     P0704 for caches that it cannot look into, so that none becomes a constant unnoticed.
     """
     if any(map(is_cache, pytree.tree_leaves(values, is_leaf=is_cache))):
-        from transformers.integrations import executorch
+        from transformers.integrations.executorch import register_dynamic_cache_export_support
 
-        name = "register_dynamic_cache_export_support"
-        register: Callable[[], None] | None = getattr(executorch, name, None)
-        if register is not None:
-            register()
+        register_dynamic_cache_export_support()  # type: ignore[no-untyped-call]
     for cache in filter(is_cache, pytree.tree_leaves(values, is_leaf=is_cache)):
         try:
             opaque = any(map(is_cache, pytree.tree_leaves(cache)))

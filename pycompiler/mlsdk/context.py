@@ -188,14 +188,11 @@ class Context:
     # -- registered values ---------------------------------------------------------------------
 
     def register_param(self, tensor: torch.Tensor) -> None:
-        """Keep a named parameter on the device from now on; its current values are used. P0608."""
+        """Keep a named tensor on the device from now on; its current values are used. P0608."""
         self._check_valid()
         self.registry.add(tensor)
 
-    def register_buffer(self, tensor: torch.Tensor) -> None:
-        """Keep a named buffer on the device from now on; its current values are used. P0608."""
-        self._check_valid()
-        self.registry.add(tensor)
+    register_buffer = register_param
 
     def register_optimizer_buffers(self, optimizer: MNCoreOptimizer) -> None:
         """Keep the state of an optimizer on the device from now on.

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
+from torch.optim import SGD, Adam, AdamW
 
 from ..errors import error
-from .optimizers import MNCoreAdam, MNCoreAdamW, MNCoreSGD
+from .optimizers import MNCoreAdam, MNCoreAdamW, MNCoreOptimizer, MNCoreSGD
 
-#: The rule of a class. AdamW derives from Adam in both libraries, so it comes first.
-_KINDS = (
-    ((MNCoreAdamW, torch.optim.AdamW), "adamw"),
-    ((MNCoreAdam, torch.optim.Adam), "adam"),
-    ((MNCoreSGD, torch.optim.SGD), "sgd"),
-)
-_STATE = {"adamw": ("exp_avg", "exp_avg_sq"), "adam": ("exp_avg", "exp_avg_sq")}
+#: Our classes stand for the rules. AdamW derives from Adam in both libraries, so it comes first.
+_KINDS = ((AdamW, MNCoreAdamW), (Adam, MNCoreAdam), (SGD, MNCoreSGD))
 #: Settings of torch's optimizers that would change the formula.
 _OTHER = ("amsgrad", "maximize", "differentiable")
 
 
-def kind_of(optimizer: torch.optim.Optimizer) -> str:
+def kind_of(optimizer: torch.optim.Optimizer) -> type[MNCoreOptimizer]:
     """Return the rule of an optimizer. P0703 for one without, or with settings of another."""
-    for classes, kind in _KINDS:
-        if isinstance(optimizer, classes):
+    for theirs, kind in _KINDS:
+        if isinstance(optimizer, theirs | kind):
             for group in optimizer.param_groups:
-                for name in _OTHER if kind == "adamw" else (*_OTHER, "decoupled_weight_decay"):
+                for name in _OTHER if kind is MNCoreAdamW else (*_OTHER, "decoupled_weight_decay"):
                     if group.get(name):
                         raise _refused(f"{type(optimizer).__name__}({name}=True)")
             return kind
@@ -42,13 +37,6 @@ def _refused(name: str) -> Exception:
     )
 
 
-def state_of(kind: str, group: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the tensors that a step keeps for each parameter of a group."""
-    if kind == "sgd":
-        return ("momentum_buffer",) if group["momentum"] else ()
-    return _STATE[kind]
-
-
 def torch_state(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, torch.Tensor]]:
     """Give an optimizer of torch its state, as zeros where it has none; yield paths and tensors.
 
@@ -58,7 +46,7 @@ def torch_state(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, torch.T
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             state = optimizer.state[parameter]
-            for name in state_of(kind, group):
+            for name in kind.kept_state(group):
                 if not isinstance(state.get(name), torch.Tensor):
                     state[name] = torch.zeros_like(parameter, requires_grad=False)
                 yield f"{number}.{name}", state[name]

@@ -50,9 +50,10 @@ class MNCoreOptimizer(torch.optim.Optimizer):
             names = self.kept_state(group)
             self.state[parameter] = {name: torch.zeros_like(parameter) for name in names}
 
-    def kept_state(self, group: _Group) -> tuple[str, ...]:
+    @classmethod
+    def kept_state(cls, group: _Group) -> tuple[str, ...]:
         """Return the names of the state that each parameter of ``group`` needs."""
-        return self.own_state
+        return cls.own_state
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. Inside a compiled function they begin empty in every call."""
@@ -163,7 +164,8 @@ class MNCoreSGD(MNCoreOptimizer):
         settings = {"lr": lr, "momentum": momentum, "dampening": dampening}
         super().__init__(params, {**settings, "weight_decay": weight_decay, "nesterov": nesterov})
 
-    def kept_state(self, group: _Group) -> tuple[str, ...]:
+    @classmethod
+    def kept_state(cls, group: _Group) -> tuple[str, ...]:
         """Return the momentum, if there is one."""
         return ("momentum_buffer",) if group["momentum"] else ()
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -14,8 +13,8 @@ from typing import NoReturn
 from emu2.streams import leave, open_closed_streams, tell
 
 from ..command_files import check_written
-from ..console import interrupted, report_lost_output, report_problem, table_console
-from ..errors import PycompilerError, error, internal
+from ..console import outcome, table_console
+from ..errors import PycompilerError, error
 from ..files import read_input, write_file
 from ..runtime.device import find_device
 from .catalogue import CATALOGUE
@@ -36,13 +35,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _count(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
-    return value
+    return int(text)
 
 
 def _amount(text: str) -> float:
@@ -184,9 +179,7 @@ def run(given: argparse.Namespace) -> int:
 
     def finished(row: Row) -> None:
         rows[row.key] = row
-        result = row.code or ("matched" if row.matched else "differs")
-        result += f": {row.reason}" if row.reason else ""
-        tell(f"{row.title}: {result}")
+        tell(f"{row.title}: {row.result}{f': {row.reason}' if row.reason else ''}")
         if given.json is not None:
             _write(given.json, list(rows.values()))
 
@@ -221,18 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
-    try:
-        code = run(_parser().parse_args(arguments))
-        sys.stdout.flush()
-        return code
-    except OSError as problem:
-        if problem.filename is not None:
-            return report_problem(internal(problem))
-        return report_lost_output(problem)
-    except PycompilerError as problem:
-        return report_problem(problem)
-    except KeyboardInterrupt as problem:
-        return interrupted(problem)
+    return outcome(lambda: run(_parser().parse_args(arguments)))
 
 
 if __name__ == "__main__":

@@ -69,10 +69,8 @@ def _counted(lines: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _cell(row: Row) -> str:
-    if row.code:
-        return row.code
-    if not row.matched:
-        return "differs"
+    if row.code or not row.matched:
+        return row.result
     return _shown(row.graphs, row.pieces, row.in_torch, row.operators)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -114,32 +114,29 @@ This run had {versions}, {host}.
 
 def table(rows: Sequence[Row]) -> Table:
     """Return the rows as a table for the terminal."""
-    modes = {row.mode for row in rows}
-    out = Table(title="Models", title_justify="left")
-    for column in _COLUMNS:
-        out.add_column(column, justify="right" if column in _RIGHT else "left", overflow="fold")
-    for row in rows:
-        cells = _cells(row)
-        name = f"{row.name} {row.mode}" if len(modes) > 1 else row.name
-        out.add_row(name, *cells)
-    return out
+    return _table("Models", _COLUMNS, rows, _cells)
 
 
 def cycle_table(rows: Sequence[Row]) -> Table:
     """Return bounds and shares of the cycles of each model with a program, for the terminal."""
-    modes = {row.mode for row in rows}
-    out = Table(title=_CYCLES_TITLE, title_justify="left")
-    for column in _CYCLES:
-        out.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
-    for row in _with_cycles(rows):
-        name = f"{row.name} {row.mode}" if len(modes) > 1 else row.name
-        out.add_row(name, *_cycle_cells(row))
+    return _table(_CYCLES_TITLE, _CYCLES, _with_cycles(rows), _cycle_cells)
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[Row], cells: Callable[[Row], Sequence[str]]
+) -> Table:
+    out, several = Table(title=title, title_justify="left"), len({row.mode for row in rows}) > 1
+    for column in columns:
+        right = column in _RIGHT or column in _CYCLES[1:]
+        out.add_column(column, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        out.add_row(f"{row.name} {row.mode}" if several else row.name, *cells(row))
     return out
 
 
 def reason_lines(rows: Sequence[Row]) -> list[str]:
     """Return a line for each model that did not compile or match."""
-    return [f"{row.title}: {_result(row)}: {row.reason}" for row in rows if row.reason]
+    return [f"{row.title}: {row.result}: {row.reason}" for row in rows if row.reason]
 
 
 def page(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
@@ -256,16 +253,12 @@ def _failures(rows: Sequence[Row]) -> str:
     for row in found:
         reason = row.reason or f"the error is {row.error:.2g}"
         reason = reason.replace("|", "\\|")
-        lines.append(_line((row.name, str(row.batch), row.mode, _result(row), reason)))
+        lines.append(_line((row.name, str(row.batch), row.mode, row.result, reason)))
     return "\n".join([*lines, ""])
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _result(row: Row) -> str:
-    return row.code or ("matched" if row.matched else "differs")
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -275,7 +268,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in _frequent(row.host)) or "0"
     return (
         str(row.batch),
-        _result(row),
+        row.result,
         kinds,
         f"{row.error:.1g}",
         str(row.steps),

@@ -68,6 +68,11 @@ class Row:
         return f"{self.name} batch {self.batch} {self.mode}"
 
     @property
+    def result(self) -> str:
+        """A code, or whether the outputs are those of torch."""
+        return self.code or ("matched" if self.matched else "differs")
+
+    @property
     def times(self) -> float:
         """Cycles over the bound; it does not count what the host computes."""
         return self.cycles / self.bound if self.bound else 0.0

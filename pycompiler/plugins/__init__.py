@@ -1,48 +1,26 @@
 """The layer for other chips: what a plug-in brings, and what it gets."""
 
-from .eager import DeviceTensor, Eager
-from .interface import (
-    DeviceContext,
-    Event,
-    Executor,
-    Form,
-    GraphExecutor,
-    Kernel,
-    KernelExecutor,
-    ResourceManager,
-    Stream,
-)
-from .kernel_cache import KernelCache
-from .mixed import MixedGraph
-from .pool import Buffer, MemoryPool
-from .registry import GROUP, open_device, plugins
-from .reuse import Plan, Step, plan_reuse
-from .session import Session
-from .tasks import TaskPool, TaskStream
-
-__all__ = [
-    "GROUP",
-    "Buffer",
-    "DeviceContext",
-    "DeviceTensor",
-    "Eager",
-    "Event",
-    "Executor",
-    "Form",
-    "GraphExecutor",
-    "Kernel",
-    "KernelCache",
-    "KernelExecutor",
-    "MemoryPool",
-    "MixedGraph",
-    "Plan",
-    "ResourceManager",
-    "Session",
-    "Step",
-    "Stream",
-    "TaskPool",
-    "TaskStream",
-    "open_device",
-    "plan_reuse",
-    "plugins",
-]
+from .eager import DeviceTensor as DeviceTensor
+from .eager import Eager as Eager
+from .interface import DeviceContext as DeviceContext
+from .interface import Event as Event
+from .interface import Executor as Executor
+from .interface import Form as Form
+from .interface import GraphExecutor as GraphExecutor
+from .interface import Kernel as Kernel
+from .interface import KernelExecutor as KernelExecutor
+from .interface import ResourceManager as ResourceManager
+from .interface import Stream as Stream
+from .kernel_cache import KernelCache as KernelCache
+from .mixed import MixedGraph as MixedGraph
+from .pool import Buffer as Buffer
+from .pool import MemoryPool as MemoryPool
+from .registry import GROUP as GROUP
+from .registry import open_device as open_device
+from .registry import plugins as plugins
+from .reuse import Plan as Plan
+from .reuse import Step as Step
+from .reuse import plan_reuse as plan_reuse
+from .session import Session as Session
+from .tasks import TaskPool as TaskPool
+from .tasks import TaskStream as TaskStream

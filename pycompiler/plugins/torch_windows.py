@@ -30,6 +30,15 @@ def _batched(eager: Eager, x: DeviceTensor, axes: int) -> tuple[DeviceTensor, bo
     return (_reshaped(eager, x, (1, *x.type.shape)) if alone else x), alone
 
 
+def _pooled(
+    eager: Eager, operator: str, x: DeviceTensor, sizes: Sequence[list[int]], **settings: Any
+) -> list[DeviceTensor]:
+    """Run a pool; ``sizes`` are the kernel, the strides if they are others, and the pads."""
+    taps, strides, pads = sizes
+    settings |= {"kernel_shape": taps, "strides": strides or taps, "pads": pads * 2}
+    return eager.run(operator, x, **settings)
+
+
 def max_pool(axes: int) -> Rule:
     """Return the rule of a max pool with the places of the greatest elements."""
 
@@ -43,17 +52,9 @@ def max_pool(axes: int) -> Rule:
         ceil_mode: bool = False,
     ) -> list[DeviceTensor]:
         x, alone = _batched(eager, x, axes)
-        taps, pads = _every(kernel, axes), _every(padding, axes)
-        made = eager.run(
-            "MaxPool",
-            x,
-            outputs=2,
-            kernel_shape=taps,
-            strides=_every(stride, axes) if stride else taps,
-            pads=[*pads, *pads],
-            dilations=_every(dilation, axes),
-            ceil_mode=int(ceil_mode),
-        )
+        sizes = [_every(one, axes) for one in (kernel, stride, padding)]
+        more: dict[str, Any] = {"dilations": _every(dilation, axes), "ceil_mode": int(ceil_mode)}
+        made = _pooled(eager, "MaxPool", x, sizes, outputs=2, **more)
         # ONNX counts places through the whole tensor, torch within a picture of a channel.
         pictures = x.type.shape[:-axes]
         first = np.arange(prod(pictures), dtype=np.int64) * prod(x.type.shape[-axes:])
@@ -80,18 +81,11 @@ def average_pool(axes: int) -> Rule:
             reason = "a divisor of its own beside windows that are cut off"
             raise error("P0828", what="an average pool", reason=reason)
         x, alone = _batched(eager, x, axes)
-        taps, pads = _every(kernel, axes), _every(padding, axes)
-        made = eager.run(
-            "AveragePool",
-            x,
-            kernel_shape=taps,
-            strides=_every(stride, axes) if stride else taps,
-            pads=[*pads, *pads],
-            ceil_mode=int(ceil_mode),
-            count_include_pad=int(count_include_pad),
-        )[0]
+        sizes = [_every(one, axes) for one in (kernel, stride, padding)]
+        more = {"ceil_mode": int(ceil_mode), "count_include_pad": int(count_include_pad)}
+        made = _pooled(eager, "AveragePool", x, sizes, **more)[0]
         if divisor_override is not None:
-            factor = np.array(prod(taps) / divisor_override, numpy_dtype(made.type.elem))
+            factor = np.array(prod(sizes[0]) / divisor_override, numpy_dtype(made.type.elem))
             made = eager.run("Mul", made, factor)[0]
         return _reshaped(eager, made, made.type.shape[1:]) if alone else made
 

@@ -9,6 +9,7 @@ from ..app.reader import read_app
 from ..app.verify import verify_app
 from ..errors import PycompilerError, error
 from ..files import read_input
+from ..machine import Target
 from ..report.codegen_dir import MODEL_APP, read_file
 from .device import Board, find_device
 from .executable import DeviceFunction
@@ -21,6 +22,14 @@ def app_of(folder: Path) -> App:
     return read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
 
 
+def target_of(app: App, path: Path | str, device: str | None) -> Target:
+    """Return the machine of an app, or of ``device`` if it is that one. P0503, P0601."""
+    found = find_device(device or f"emu2:{app.target}")
+    if found.machine is None or found.target.name != app.target:
+        raise error("P0503", path=path, found=app.target, device=found.name)
+    return found.target
+
+
 def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
     """Return the function of an app file, on a board of its own. P0001, P0501 to P0503, P0601.
 
@@ -28,10 +37,7 @@ def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
     """
     data = read_input(Path(path))
     app = read_app(data, str(path))
-    found = find_device(device or f"emu2:{app.target}")
-    if found.machine is None:
-        raise error("P0503", path=path, found=app.target, device=found.name)
-    return _function(app, str(path), Board(found.target), None)
+    return _function(app, str(path), Board(target_of(app, path, device)), None)
 
 
 def placed_app(data: bytes, path: str, device: str | None = None) -> App:
@@ -41,11 +47,9 @@ def placed_app(data: bytes, path: str, device: str | None = None) -> App:
     compiler needs them. ``device`` is that of :func:`load_app`.
     """
     app = read_app(data, path)
-    found = find_device(device or f"emu2:{app.target}")
-    if found.machine is None or found.target.name != app.target:
-        raise error("P0503", path=path, found=app.target, device=found.name)
-    verify_app(app, found.target, path)
-    return with_places(app, found.target)
+    target = target_of(app, path, device)
+    verify_app(app, target, path)
+    return with_places(app, target)
 
 
 def function_of(

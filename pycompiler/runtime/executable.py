@@ -119,8 +119,8 @@ class DeviceFunction:
             for number, segment in enumerate(app.segments)
             if isinstance(segment, HostSegment)
         }
-        self.inputs = _types(app, app.inputs)
-        self.outputs = _types(app, app.outputs)
+        self.inputs = types_of(app, app.inputs)
+        self.outputs = types_of(app, app.outputs)
         #: Seconds that the emulator ran in the last call, without host segments and transfers.
         self.emulation_seconds = 0.0
         registry = Registry() if registry is None else registry
@@ -350,5 +350,6 @@ def _type(app: App, name: str) -> TensorType:
     return TensorType(app.values[name].elem, app.values[name].shape)
 
 
-def _types(app: App, ports: Sequence[Port]) -> Mapping[str, TensorType]:
+def types_of(app: App, ports: Sequence[Port]) -> Mapping[str, TensorType]:
+    """Return the types of ports of an app by their keys."""
     return {port.key: _type(app, port.value) for port in ports}
