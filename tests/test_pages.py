@@ -76,7 +76,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 #: Pages whose blocks take seconds. Tests of what they describe do the same.
 LONGER = (
-    *("docs/training.md", "docs/torch_compile.md", "docs/debugging.md"),
+    *("docs/training.md", "docs/torch_compile.md", "docs/debugging.md", "docs/mlsdk.md"),
     *("docs/compiler/schedulers.md", "docs/compiler/merging.md", "docs/compiler/simulation.md"),
 )
 
@@ -167,6 +167,7 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/debugging.md",
         "docs/host.md",
         "docs/link.md",
+        "docs/mlsdk.md",
         "docs/mlsdk_values.md",
         "docs/notebooks.md",
         "docs/profiling.md",

@@ -9,12 +9,12 @@ from emu2.streams import leave, open_closed_streams
 from ..console import report_problem
 from ..errors import PycompilerError, error
 from .check import check_scripts
-from .install import install, site_packages, uninstall
+from .install import install, site_packages, uninstall, write_tree
 from .script import run_script
 
 USAGE = (
     "python -m pycompiler.mlsdk SCRIPT [ARG...], or check SCRIPT..., "
-    "or install|uninstall [--target FOLDER]"
+    "or install|uninstall|tree [--target FOLDER]"
 )
 HELP = f"""usage: {USAGE}
 
@@ -23,6 +23,8 @@ check      says which calls of scripts this MLSDK does not have; the scripts do 
 install    writes the packages `mlsdk` and `fx2onnx` into the environment, or into FOLDER, so
            that plain Python, notebooks and editors find them
 uninstall  removes them
+tree       writes what shell runners of examples look for into FOLDER, by default `codegen`:
+           `build/codegen_pythonpath.sh`, `MLSDK/examples/exec_with_env.sh`, `gpfn3-smi`
 """
 
 
@@ -37,7 +39,7 @@ def main() -> int:
             return 0
         if not first or first.startswith("-"):
             raise _usage(f"unknown option `{first}`" if first else "no script given")
-        if first in ("install", "uninstall"):
+        if first in ("install", "uninstall", "tree"):
             return _packages(first, rest)
         if first == "check":
             return check_scripts(rest) if rest else report_problem(_usage("no script given"))
@@ -51,7 +53,8 @@ def _packages(command: str, arguments: Sequence[str]) -> int:
     if arguments and (len(arguments) != 2 or arguments[0] != "--target"):
         raise _usage(f"unknown arguments `{' '.join(arguments)}`")
     target = Path(arguments[1]) if arguments else None
-    done, work = ("wrote", install) if command == "install" else ("removed", uninstall)
+    work = {"install": install, "uninstall": uninstall, "tree": write_tree}[command]
+    done = "removed" if command == "uninstall" else "wrote"
     for place in (places := work(target)):
         print(f"{done} {place}")
     if not places:

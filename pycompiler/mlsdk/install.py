@@ -18,6 +18,8 @@ from ..files import blame
 
 #: The packages, as they stand in an environment.
 SOURCES = Path(__file__).parent / "importable"
+#: What stands beside the examples of MLSDK: the environment of a runner, and tools that it calls.
+TREE = Path(__file__).parent / "codegen_tree"
 PACKAGES = ("fx2onnx", "mlsdk")
 #: The file of a package that maps its other files to their digests.
 RECORD = "written_by_pycompiler.json"
@@ -66,6 +68,24 @@ def uninstall(target: Path | None = None) -> list[Path]:
         except OSError as problem:
             raise error("P0003", path=place, reason=blame(problem, place)) from problem
     return found
+
+
+def write_tree(target: Path | None = None) -> list[Path]:
+    """Write what shell runners of MLSDK look for two folders above themselves.
+
+    The folder is ``target`` or `codegen`. P0011, and nothing is written, if a file of one of these
+    names has another text, P0003.
+    """
+    folder = Path("codegen") if target is None else target
+    for source in filter(Path.is_file, sorted(TREE.rglob("*"))):
+        place = folder / source.relative_to(TREE)
+        if place.exists() and place.read_bytes() != source.read_bytes():
+            raise _foreign(place, "it has another text")
+    try:
+        shutil.copytree(TREE, folder, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as problem:
+        raise error("P0003", path=folder, reason=str(problem)) from problem
+    return [folder]
 
 
 def _check(folders: list[str], site: Path) -> None:

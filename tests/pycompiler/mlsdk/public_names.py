@@ -59,6 +59,11 @@ NAMES: dict[str, dict[str, str | None]] = {
         "kv_cache_to_legacy": "kv_cache",
         "kv_cache_to_plamo": "kv_cache",
     },
+    "mlsdk.experimental.llm.generation": {
+        "Decoder": "context model codegen_dir * positions chunk= name= options= **settings",
+        "Decoder.generate": "prompt max_new_tokens * temperature= top_k= top_p= stop= generator=",
+        "chances": "logits temperature top_k top_p",
+    },
     "mlsdk.experimental.llm.modeling_staged_llama": {"split_llama": "model n_stages"},
     "fx2onnx": {
         "set_tensor_name": "tensor name",

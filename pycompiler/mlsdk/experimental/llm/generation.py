@@ -1,0 +1,166 @@
+"""Texts of transformers' decoders, token by token; the key-value cache stays on the device."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ....errors import error
+from ....frontend.tensor_names import set_tensor_name
+from ...context import Context
+from ...function import CompiledFunction, TensorLike
+
+__all__ = ["Decoder", "chances"]
+
+
+class Decoder:
+    """A causal language model of transformers, with a static cache for ``positions`` tokens.
+
+    Two compiled functions share the cache: one takes ``chunk`` tokens of a prompt (as many as fit),
+    the other one token. Model and cache are registered under ``name``; ``settings`` are those of
+    ``Context.compile``. P0703 for models whose caches are not a key and a value for each token of
+    each layer (sliding windows, states).
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        model: Any,
+        codegen_dir: str | Path,
+        *,
+        positions: int,
+        chunk: int = 16,
+        name: str = "decoder",
+        options: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ):
+        self._chunk = chunk = max(1, min(chunk, positions))
+        self._positions, self._config = positions, model.config
+        argument, cache = _static_cache(model, positions)
+        context.registry.register(name, model)
+        for number, layer in enumerate(cache.layers):
+            for part in ("keys", "values", "cumulative_length"):
+                set_tensor_name(getattr(layer, part), f"{name}.cache.{number}.{part}")
+                context.register_buffer(getattr(layer, part))
+        proxy = context.get_registered_value_proxy
+        self._lengths = [proxy(layer.cumulative_length) for layer in cache.layers]
+
+        def step(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            kept = {argument: cache, "logits_to_keep": d["at"]}
+            return {"logits": model(input_ids=d["tokens"], **kept).logits[0, 0]}
+
+        def compiled(part: str, count: int, **added: Any) -> CompiledFunction:
+            sample = {"tokens": torch.zeros(1, count).long(), "at": torch.tensor([0])}
+            own, folder = {**(options or {}), **added}, Path(codegen_dir) / part
+            return context.compile(step, sample, folder, options=own, **settings)
+
+        #: The functions: of one token, and of some of a prompt.
+        self.decode = self.prefill = compiled("decode", 1)
+        own, in_place = _layouts(self.decode, f"{name}.cache.")
+        own |= (options or {}).get("overrides", {})
+        if not in_place:
+            self.decode = self.prefill = compiled("decode", 1, overrides=own)
+        if chunk > 1:
+            self.prefill = compiled("prefill", chunk, overrides=own)
+
+    def generate(
+        self,
+        prompt: Sequence[int] | TensorLike,
+        max_new_tokens: int,
+        *,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        stop: Collection[int] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Iterator[int]:
+        """Yield the tokens behind ``prompt`` as they come, the last one also if it is in ``stop``.
+
+        They are drawn by :func:`chances`; at the temperature 0, each is the most likely one.
+        ``stop`` None stands for the model's own ends. A new call ends the one before. P0704.
+        """
+        ids = [int(token) for token in torch.as_tensor(prompt).flatten().tolist()]
+        words, room = self._config.vocab_size, self._positions - max_new_tokens + 1
+        if not 0 < len(ids) <= room or not 0 <= min(ids) <= max(ids) < words:
+            legal = f"1 to {room} tokens below {words}, for {max_new_tokens} more"
+            raise error("P0704", name="prompt", value=f"{len(ids)} tokens: {ids[:8]}", legal=legal)
+        own = self._config.eos_token_id if stop is None else stop
+        ends = {own} if isinstance(own, int) else set(own or ())
+        self._turn = turn = object()
+        for number in range(0, len(ids), self._chunk):
+            # A last part that would end behind the cache begins earlier, and is computed again.
+            begin = min(number, self._positions - self._chunk)
+            few = ids[begin : begin + self._chunk]
+            self._seen(begin)
+            logits = self._logits(self.prefill, few + [0] * (self._chunk - len(few)), len(few) - 1)
+        self._seen(len(ids))
+        for left in reversed(range(max_new_tokens)):
+            shares = chances(logits, temperature, top_k, top_p)
+            yield (token := int(torch.multinomial(shares, 1, generator=generator)))
+            if token in ends or not left or self._turn is not turn:
+                return
+            logits = self._logits(self.decode, [token], 0)
+
+    def _seen(self, count: int) -> None:
+        """Tell the cache that it has so many tokens."""
+        for length in self._lengths:
+            length.load_from(torch.tensor(count))
+
+    def _logits(self, function: CompiledFunction, tokens: list[int], at: int) -> torch.Tensor:
+        given = {"tokens": torch.tensor([tokens]), "at": torch.tensor([at])}
+        return function(given)["logits"].cpu()
+
+
+def chances(logits: torch.Tensor, temperature: float, top_k: int, top_p: float) -> torch.Tensor:
+    """Return the probability of each token, up to a common factor. P0704.
+
+    ``temperature`` divides the logits; 0 leaves the most likely token alone. ``top_k`` leaves so
+    many of the most likely tokens (0: all), ``top_p`` the fewest of these with that probability.
+    """
+    if not (0 <= temperature < math.inf and top_k >= 0 and 0 < top_p <= 1):
+        found, legal = (temperature, top_k, top_p), "0 or more, 0 or more, and at most 1"
+        raise error("P0704", name="temperature, top_k, top_p", value=found, legal=legal)
+    if not temperature:
+        return torch.zeros_like(logits).index_fill(0, logits.argmax(), 1)
+    scores = logits.double() / temperature
+    least = scores.sort(descending=True).values[: top_k or None][-1]
+    shares = scores.masked_fill(scores < least, -math.inf).softmax(0)
+    ordered, tokens = shares.sort(descending=True)
+    return shares.index_fill(0, tokens[ordered.cumsum(0) - ordered >= top_p], 0)
+
+
+def _static_cache(model: Any, positions: int) -> tuple[str, Any]:
+    """Return the name of the argument for the cache, and one with tensors. P0703."""
+    from transformers.cache_utils import StaticCache, StaticLayer  # slow
+
+    known = inspect.signature(model.forward).parameters
+    argument = "cache" if "cache" in known else "past_key_values"
+    cache = StaticCache(config=model.config, max_cache_len=positions)
+    plain = all(type(layer) is StaticLayer for layer in cache.layers)
+    if not plain or not {argument, "logits_to_keep"} <= known.keys():
+        reason = "it has no `logits_to_keep`, or a cache that forgets tokens"
+        remedy = "use a ...ForCausalLM with full attention in all layers"
+        raise error("P0703", name=type(model).__name__, reason=reason, remedy=remedy)
+    with torch.no_grad():  # a first token makes the tensors
+        model(input_ids=torch.zeros(1, 1).long(), **{argument: cache})
+    return argument, cache
+
+
+def _layouts(function: CompiledFunction, prefix: str) -> tuple[dict[str, dict[str, str]], bool]:
+    """Return the layouts of the cache as overrides, and whether the function writes it in place.
+
+    With other layouts, each call would copy the whole cache, for itself or the other function.
+    """
+    app = getattr(function.function, "app", None)
+    if app is None:  # on the host
+        return {}, True
+    names = [port.value for port in app.registered if port.key.startswith(prefix)]
+    own = {name: {"layout": app.values[name].layout} for name in names}
+    new = {p.value: own[p.key] for p in app.updates if p.key in own}
+    same = (app.values[p.value].dram == app.values[p.key].dram for p in app.updates)
+    return own | new, all(same)
