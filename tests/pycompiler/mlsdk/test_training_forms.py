@@ -1,0 +1,161 @@
+"""Forms of training loops that scripts have, each beside the same loop of torch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from compiling import context, sampled
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from pycompiler.mlsdk import MNCoreAdam, MNCoreLRScheduler, MNCoreSGD
+
+Tensors = dict[str, torch.Tensor]
+SCALE = 128.0
+
+
+class Net(nn.Module):
+    """A body and a head, as scripts train them apart, and an average of the head's weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.head = nn.Linear(6, 8), nn.Linear(8, 3)
+        self.register_buffer("average", self.head.weight.detach().clone())
+
+    def loss(self, d: Tensors) -> torch.Tensor:
+        return cross_entropy(self.head(torch.relu(self.body(d["x"]))), d["t"])
+
+
+def batch(seed: int) -> Tensors:
+    torch.manual_seed(seed)
+    return {"x": torch.randn(4, 6), "t": torch.randint(0, 3, (4,))}
+
+
+def _sgd(kind: Any, net: Net) -> list[Any]:
+    return [kind[0](net.parameters(), 0.2, 0.5)]
+
+
+def _two(kind: Any, net: Net) -> list[Any]:
+    return [kind[0](net.body.parameters(), 0.2), kind[1](net.head.parameters(), lr=0.01)]
+
+
+def _groups(kind: Any, net: Net) -> list[Any]:
+    parts = [{"params": net.body.parameters()}, {"params": net.head.parameters(), "lr": 0.02}]
+    return [kind[0](parts, lr=0.2)]
+
+
+def _begin(optimizers: list[Any]) -> None:
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+
+
+def _plain(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    _begin(optimizers)
+    loss = net.loss(d)
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return loss
+
+
+def _averaged(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    loss = _plain(net, optimizers, d)
+    with torch.no_grad():
+        net.average.lerp_(net.head.weight, 0.25)
+    return loss
+
+
+def _scaled(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """The loss is scaled for short floats; a step with infinities changes nothing."""
+    _begin(optimizers)
+    loss = net.loss(d)
+    (loss * SCALE).backward()
+    grads = [p.grad for p in net.parameters() if p.grad is not None]
+    finite = torch.stack([grad.isfinite().all() for grad in grads]).all()
+    for grad in grads:
+        grad.copy_(torch.where(finite, grad / SCALE, 0.0))
+    for optimizer in optimizers:
+        optimizer.step()
+    return loss
+
+
+def _alternating(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """One optimizer after the other, each with a backward pass of its own."""
+    for optimizer in optimizers:
+        _begin(optimizers)
+        loss = net.loss(d)
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+def _branching(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """What torch does between steps, and a compiled function must not do."""
+    loss = _plain(net, optimizers, d)
+    if not torch.compiler.is_compiling():
+        assert loss.item() >= 0
+    return loss
+
+
+FORMS: dict[str, tuple[Callable[[Any, Net], list[Any]], Callable[..., torch.Tensor], bool]] = {
+    # name: (optimizers, step, whether a scheduler changes the rates)
+    "two optimizers": (_two, _plain, False),
+    "an average of weights": (_sgd, _averaged, False),
+    "a scaled loss": (_sgd, _scaled, False),
+    "groups and schedulers": (_groups, _plain, True),
+    "alternating": (_two, _alternating, True),
+    "a branch": (_sgd, _branching, False),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "device"), sampled([*product(FORMS, ["emu2:mini", "pfvm:cpu"])], every=12, first=5)
+)
+def test_a_loop_is_that_of_torch(form: str, device: str, tmp_path: Path) -> None:
+    make, step, scheduled = FORMS[form]
+    net, shared = Net(), context(device)
+    wanted = copy.deepcopy(net)
+    ours = make((MNCoreSGD, MNCoreAdam), net)
+    theirs = make((torch.optim.SGD, torch.optim.Adam), wanted)
+    shared.registry.register("net", net)
+    for number, optimizer in enumerate(ours):
+        shared.registry.register(f"optimizer{number}", optimizer)
+    compiled = shared.compile(
+        lambda d: {"loss": step(net, ours, d)}, batch(0), tmp_path / "step", quiet=True
+    )
+    kind = torch.optim.lr_scheduler.ExponentialLR
+    rates = [MNCoreLRScheduler(kind(own, 0.5), shared) for own in ours] if scheduled else []
+    own_rates = [kind(optimizer, 0.5) for optimizer in theirs] if scheduled else []
+    for seed in range(4):
+        found, exact = compiled(batch(seed))["loss"].item(), step(wanted, theirs, batch(seed))
+        assert found == pytest.approx(exact.item(), rel=1e-4), seed
+        for rate in (*rates, *own_rates):
+            rate.step()
+    shared.synchronize()
+    for name, value in wanted.state_dict().items():
+        assert torch.allclose(net.state_dict()[name], value, rtol=1e-4, atol=1e-5), name
+
+
+@pytest.mark.long
+def test_a_step_with_infinities_changes_nothing(tmp_path: Path) -> None:
+    net, shared = Net(), context("pfvm:cpu")
+    optimizers = [MNCoreSGD(net.parameters(), 0.2)]
+    shared.registry.register("net", net)
+    shared.registry.register("optimizer", optimizers[0])
+    before = copy.deepcopy(net.state_dict())
+    compiled = shared.compile(
+        lambda d: {"loss": _scaled(net, optimizers, d)}, batch(0), tmp_path / "step", quiet=True
+    )
+    compiled({**batch(1), "x": torch.full((4, 6), 3e38)})
+    shared.synchronize()
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    compiled(batch(1))
+    shared.synchronize()
+    assert not torch.equal(net.head.weight, before["head.weight"])
