@@ -94,6 +94,9 @@ def test_tokens_are_those_of_the_whole_model(
     model, decoder, _ = made
     wanted = most_likely(model, torch.as_tensor(prompt).flatten().tolist(), count)
     assert list(decoder.generate(prompt, count, stop=())) == wanted
+    on_device = decoder.prefill.allocate_input_proxy()["tokens"]
+    on_device.load_from(torch.tensor([PROMPT[:CHUNK]]))
+    assert len(list(decoder.generate(on_device, 2, stop=()))) == 2
 
 
 def test_tokens_come_one_by_one_and_stop(
@@ -192,6 +195,7 @@ def test_chances_are_those_of_transformers(temperature: float, top_k: int, top_p
 
 WRONG: dict[str, tuple[Callable[[Decoder], Any], str]] = {
     "no tokens": (lambda d: d.generate([], 1), "P0704"),
+    "several texts": (lambda d: d.generate([PROMPT, PROMPT], 1), "P0704.*one text"),
     "no room": (lambda d: d.generate(PROMPT, POSITIONS), "P0704"),
     "an unknown token": (lambda d: d.generate([WORDS], 1), "P0704"),
     "cold": (lambda d: d.generate(PROMPT, 1, temperature=-1.0), "P0704"),

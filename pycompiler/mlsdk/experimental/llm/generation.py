@@ -84,11 +84,11 @@ class Decoder:
         They are drawn by :func:`chances`; at the temperature 0, each is the most likely one.
         ``stop`` None stands for the model's own ends. A new call ends the one before. P0704.
         """
-        ids = [int(token) for token in torch.as_tensor(prompt).flatten().tolist()]
-        words, room = self._config.vocab_size, self._positions - max_new_tokens + 1
-        if not 0 < len(ids) <= room or not 0 <= min(ids) <= max(ids) < words:
-            legal = f"1 to {room} tokens below {words}, for {max_new_tokens} more"
-            raise error("P0704", name="prompt", value=f"{len(ids)} tokens: {ids[:8]}", legal=legal)
+        given, room = torch.as_tensor(prompt), self._positions - max_new_tokens + 1
+        ids, size, words = given.flatten().tolist(), (1, *given.shape)[-1], self._config.vocab_size
+        if not 0 < len(ids) == size <= room or not 0 <= min(ids) <= max(ids) < words:
+            legal = f"one text of 1 to {room} tokens below {words}, for {max_new_tokens} more"
+            raise error("P0704", name="prompt", value=f"{[*given.shape]}: {ids[:8]}", legal=legal)
         own = self._config.eos_token_id if stop is None else stop
         ends = {own} if isinstance(own, int) else set(own or ())
         self._turn = turn = object()
