@@ -281,9 +281,13 @@ def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
     return out
 
 
+#: Levels by their names: an Enum takes longer to find them.
+_LEVELS = {level.value: level for level in Level}
+
+
 def all_ranges(level_range: Mapping[str, int], dtype: MNDtype) -> dict[Level, int]:
     """Return the number of coordinates of each unit level, and of level W for ``dtype``."""
-    return {Level(n): c for n, c in level_range.items()} | {Level.W: dtype.words_per_long}
+    return {_LEVELS[n]: c for n, c in level_range.items()} | {Level.W: dtype.words_per_long}
 
 
 @lru_cache(maxsize=64)

@@ -31,6 +31,9 @@ class MNDtype(Enum):
     LONG = "Long"
     ULONG = "ULong"
 
+    # As for levels: names are not hashed at every call.
+    __hash__ = object.__hash__
+
     @property
     def bits(self) -> int:
         """Bits of one element on the device; 0 for Unknown."""

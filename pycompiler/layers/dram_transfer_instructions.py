@@ -8,16 +8,15 @@ through the memories above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from ..graph.layout import Layout, Level
 from ..machine import Target
 
 
-@dataclass(frozen=True)
-class StageInstruction:
+class StageInstruction(NamedTuple):
     """The instruction of a stage, and the sets of units that it serves one after the other.
 
     Bit u of a set stands for unit u. Without sets one instruction serves all units. ``wide``: the

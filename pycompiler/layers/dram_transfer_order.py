@@ -6,7 +6,7 @@ show from which word of DRAM each word of L2BM comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
     orders: dict[tuple[int, ...], tuple[IntArray, IntArray, IntArray]] = {}
     for chunk in plan.chunks:
         first = chunk.dram[0]
-        moved = replace(chunk, dram=tuple(part - first for part in chunk.dram))
+        moved = chunk._replace(dram=tuple(part - first for part in chunk.dram))
         size = chunk.lm_steps, chunk.l1_filled, chunk.l2_words, *moved.dram
         if size not in orders:
             order = _below(plan, chunk, l1bs)

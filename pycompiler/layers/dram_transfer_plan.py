@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, lcm
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..cost.moves import rate
 from ..errors import PycompilerError, error
@@ -29,8 +29,7 @@ from .dram_transfer_instructions import (
 Stage = Literal["mv", "l2bm", "l1bm"]
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(NamedTuple):
     """One transfer instruction of a plan.
 
     ``source`` and ``destination`` are the first long words in the memories of the stage: DRAM
@@ -54,8 +53,7 @@ class Transfer:
     dram_words: int = 0
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A part of a value small enough for L1BM and one buffer of L2BM.
 
     ``lm`` and ``lm_steps``: first long word and steps of the LM share; ``l1_words``: long words
@@ -310,6 +308,7 @@ def _words_of_steps(
     return l1_words, _round_up(l2_words, target.mv_unit)
 
 
+@lru_cache(maxsize=1024)
 def _words_of_rows(
     rows: int, count: int, target: Target, to_pe: StageInstruction, to_l1: StageInstruction
 ) -> tuple[int, int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from ...errors import error
 from ...machine import Target
 
 
-@dataclass(frozen=True)
-class L1bmRoom:
+class L1bmRoom(NamedTuple):
     """The room in L1BM for vectors of all PEs.
 
     ``vectors`` is the number that fits beside a spare one. ``words`` is the number of long words of
@@ -33,6 +33,7 @@ def l1bm_room(target: Target) -> L1bmRoom:
     return L1bmRoom(vectors, words, words // target.cycles)
 
 
+@lru_cache(maxsize=16)
 def shifts(target: Target) -> dict[int, str]:
     """Return the suffix of the mnemonic by the units that data goes upwards, from index maps."""
     out: dict[int, str] = {}

@@ -9,7 +9,7 @@ candidates that are cheapest together with the layout that reached it, and propa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...graph.layout import Layout
 from .costs import TOO_LARGE, Costs
@@ -20,8 +20,7 @@ from .pools import POOL, Candidate, Pools, Variable
 ANSWERS, PASSED_ON, MOST = 2, 4, 8 * POOL
 
 
-@dataclass(frozen=True)
-class Seed:
+class Seed(NamedTuple):
     """The candidate of the family ``name`` for variable ``number``, a region."""
 
     name: str
