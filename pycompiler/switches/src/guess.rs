@@ -172,18 +172,6 @@ fn guess(
     if open.is_empty() {
         return if change.moved { 2 * machine.cycles } else { 0 };
     }
-    let mut from = change.from;
-    // Whether a level gives digits to another level that gives digits to it, by way of others if need be.
-    for _ in 0..7 {
-        for level in 0..7 {
-            for other in 0..7 {
-                if from[level] >> other & 1 == 1 {
-                    from[level] |= from[other];
-                }
-            }
-        }
-    }
-    let crosses = (0..7).any(|level| from[level] >> level & 1 == 1);
     let least = |&(level, sets): &(Level, i64)| match sets {
         0 => least(level, fewer, more, machine),
         sets => 2 * machine.cycles + sets * (MASK + up(fewer, machine.cycles)),
@@ -192,6 +180,13 @@ fn guess(
     if open.len() == 1 {
         return steps;
     }
+    // Whether a level gives digits to another level that gives digits to it, by way of others if need be.
+    let mut from = change.from;
+    for other in 0..7 {
+        let given = from[other];
+        from.iter_mut().filter(|own| **own >> other & 1 == 1).for_each(|own| *own |= given);
+    }
+    let crosses = (0..7).any(|level| from[level] >> level & 1 == 1);
     // Passes in the middle move more data. In most networks that costs half as much again. Digits that go round a
     // ring of levels need a second pass over one of them, and more data in between.
     if crosses {

@@ -1,6 +1,7 @@
 //! Masks of units of a level, and the registers that keep them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The most lines that make a mask, when the number of the unit is at hand.
 pub(crate) const MASK: i64 = 3;
@@ -10,21 +11,19 @@ pub(crate) const MASK: i64 = 3;
 /// The instructions are numbered: exclusive or, and, minimum, maximum; and followed by not (flags of zero); or followed by
 /// not. None if no such flags choose these of `count` units.
 pub fn comparison(units: u64, count: i64) -> Option<(usize, i64)> {
-    let chosen = |by: &dyn Fn(i64) -> bool| (0..count).all(|unit| (units >> unit & 1 == 1) == by(unit));
-    for literal in 0..count {
-        let found: [&dyn Fn(i64) -> bool; 4] =
-            [&|unit| unit == literal, &|unit| unit & literal == 0, &|unit| unit <= literal, &|unit| unit >= literal];
-        if let Some(number) = found.iter().position(|by| chosen(by)) {
-            return Some((number, literal));
-        }
-    }
-    for literal in 0..count {
-        let found: [&dyn Fn(i64) -> bool; 2] = [&|unit| unit & literal != 0, &|unit| unit & literal == literal];
-        if let Some(number) = found.iter().position(|by| chosen(by)) {
-            return Some((4 + number, literal));
-        }
-    }
-    None
+    let forms: [fn(i64, i64) -> bool; 6] = [
+        |unit, literal| unit == literal,
+        |unit, literal| unit & literal == 0,
+        |unit, literal| unit <= literal,
+        |unit, literal| unit >= literal,
+        |unit, literal| unit & literal != 0,
+        |unit, literal| unit & literal == literal,
+    ];
+    let chosen =
+        |number: usize, literal| (0..count).all(|unit| (units >> unit & 1 == 1) == forms[number](unit, literal));
+    let found = |mut numbers: Range<usize>, literal| Some((numbers.find(|&number| chosen(number, literal))?, literal));
+    let first = |numbers: Range<usize>| (0..count).find_map(|literal| found(numbers.clone(), literal));
+    first(0..4).or_else(|| first(4..6))
 }
 
 /// Counts the lines that make the mask of units. Without a comparison the first such mask also copies the units' number.
