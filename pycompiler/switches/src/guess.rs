@@ -77,14 +77,14 @@ impl Guesses {
         if source == result {
             return Some(0);
         }
-        let mut all = AxisChange::default();
+        let mut changes: Vec<&AxisChange> = Vec::with_capacity(self.axes.len());
         let (have, want) = (&self.copies[ours.copies], &self.copies[theirs.copies]);
         for (axis, (&before, &after)) in self.axes.iter_mut().zip(ours.axes.iter().zip(&theirs.axes)) {
             if before != after {
-                all.add(axis.change(before, after));
+                changes.push(axis.change(before, after));
             }
         }
-        Some(guess(&all, have, want, (ours.words, theirs.words), &self.machine))
+        Some(guess(&changes, have, want, (ours.words, theirs.words), &self.machine))
     }
 }
 
@@ -128,14 +128,6 @@ impl AxisChange {
         }
         made
     }
-
-    fn add(&mut self, other: &AxisChange) {
-        self.moved |= other.moved;
-        self.open |= other.open;
-        self.lost |= other.lost;
-        self.gained.iter_mut().zip(&other.gained).for_each(|(all, own)| all.extend(own));
-        self.from.iter_mut().zip(other.from).for_each(|(all, own)| *all |= own);
-    }
 }
 
 fn bit(level: Level) -> u8 {
@@ -147,30 +139,33 @@ fn copyable(level: Level) -> Option<usize> {
     [Level::L1b, Level::L2b].iter().position(|&one| one == level)
 }
 
-/// Guesses the steps of a switch between two layouts that differ. `change` is that of all axes, `have` and `want` the digits of
+/// Guesses the steps of a switch between two layouts that differ. `changes` are those of its axes, `have` and `want` the digits of
 /// each settled level over which there are copies before and after, `words` the long words of a PE before and after.
 fn guess(
-    change: &AxisChange,
+    changes: &[&AxisChange],
     have: &[Vec<PrimeDigit>; 5],
     want: &[Vec<PrimeDigit>; 5],
     words: (i64, i64),
     machine: &Machine,
 ) -> i64 {
+    let any = |of: &dyn Fn(&AxisChange) -> u8| changes.iter().fold(0, |all, own| all | of(own));
+    let (opened, lost) = (any(&|own| own.open), any(&|own| own.lost));
     let mut open: Vec<(Level, i64)> = Vec::new();
     for level in Level::SETTLED {
         let number = level as usize;
         let spreads = is_subset(&want[number], &have[number]);
-        if spreads && change.open & bit(level) == 0 {
+        if spreads && opened & bit(level) == 0 {
             continue;
         }
         // Units that hold copies keep their parts: nothing leaves its unit.
-        let gained = copyable(level).map(|at| &change.gained[at]).filter(|_| spreads && change.lost & bit(level) == 0);
-        let stays = gained.filter(|gained| is_subset(gained, &have[number]));
-        open.push((level, stays.map_or(0, |gained| gained.iter().map(|digit| digit.size).product())));
+        let at = copyable(level).filter(|_| spreads && lost & bit(level) == 0);
+        let gained = at.map(|at| changes.iter().flat_map(move |own| &own.gained[at]));
+        let stays = gained.filter(|gained| gained.clone().all(|digit| have[number].contains(digit)));
+        open.push((level, stays.map_or(0, |gained| gained.map(|digit| digit.size).product())));
     }
     let (fewer, more) = (words.0.min(words.1), words.0.max(words.1));
     if open.is_empty() {
-        return if change.moved { 2 * machine.cycles } else { 0 };
+        return if changes.iter().any(|own| own.moved) { 2 * machine.cycles } else { 0 };
     }
     let least = |&(level, sets): &(Level, i64)| match sets {
         0 => least(level, fewer, more, machine),
@@ -181,7 +176,7 @@ fn guess(
         return steps;
     }
     // Whether a level gives digits to another level that gives digits to it, by way of others if need be.
-    let mut from = change.from;
+    let mut from: [u8; 7] = std::array::from_fn(|level| any(&|own| own.from[level]));
     for other in 0..7 {
         let given = from[other];
         from.iter_mut().filter(|own| **own >> other & 1 == 1).for_each(|own| *own |= given);
