@@ -37,6 +37,7 @@ __all__ = [
     "count_pass_steps",
     "distance",
     "fit_offsets",
+    "from_half",
     "level",
     "levels",
     "limit",
@@ -55,6 +56,7 @@ __all__ = [
     "spread_offsets",
     "stream_limit",
     "threads",
+    "to_half",
     "to_text",
     "unpack",
     "walk_schedule",
@@ -78,6 +80,8 @@ def codes() -> list[tuple[str, str, str]]: ...
 def read_source(path: str | PathLike[str]) -> bytes: ...
 def run_app(app: str | PathLike[str], inputs: str | PathLike[str] | None = None) -> bytes: ...
 def stream_limit() -> int: ...
+def to_half(singles: NDArray[np.float32]) -> NDArray[np.uint16]: ...
+def from_half(words: NDArray[np.uint16]) -> NDArray[np.float32]: ...
 
 # Nodes: inputs, outputs, choices, nodes before, segment. A choice: banks of inputs and outputs, the
 # input that is overwritten, cycles.

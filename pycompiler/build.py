@@ -20,6 +20,7 @@ from .files import read_input, write_file
 from .graph.graph import TensorType
 from .halves_or_singles import compile_cheapest
 from .options import ANNEALED, OFF, parse_options, with_preset
+from .pfvm.held import hold, holding, whole
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -91,7 +92,7 @@ def build(
     report.expect(2 + (cache is not None))
     report.after = _kept_at_times(folder, report)
     shown = progress_bar(report, shown=progress), folded_warnings((HostFallbackWarning,))
-    with _left_on_failure(folder, report), shown[0], shown[1]:
+    with _left_on_failure(folder, report), holding(), shown[0], shown[1]:
         checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
         searches = "tune" not in with_preset(dict(options or {}))
         anneals = checked.scheduler == ANNEALED
@@ -105,17 +106,17 @@ def build(
         warn_of_options(report, (*checked.ineffective, *ineffective))
         with report.running("export"):
             model = make_model()
-        _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
+        hold(model)
         with report.running("pfvm") as facts:
             model = with_random_numbers(optimise(model))
             facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
-        files = {MODEL_ONNX: _serialized(model)}
+        files = {MODEL_ONNX: _serialized(whole(model))}
         if checked.out_onnx is not None:
             lowered = lower(model, None if board is None else board.target)
-            write_file(checked.out_onnx, _serialized(lowered))
+            write_file(checked.out_onnx, _serialized(whole(lowered)))
         try:
             if board is None:
-                function: Function = host_function(model, registry)
+                function: Function = host_function(whole(model), registry)
             else:
                 asked = Request(model, board.target, checked, report)
                 made = _artifacts(asked, cache, options or {})
@@ -194,7 +195,7 @@ def _tuned(request: Request, given: Mapping[str, Any]) -> Artifacts | None:
     )
     device = report.data["device"]
     with report.running("tune") as facts, Workers(options.executor) as workers:
-        facts_of_model = _serialized(model), request.target.source, device
+        facts_of_model = _serialized(whole(model)), request.target.source, device
         search = Search(facts_of_model, workers, options.tune_seconds, report.progress)
         try:
             best = search.run(candidates, options.tune)

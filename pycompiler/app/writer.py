@@ -31,10 +31,11 @@ def write_app(app: App) -> bytes:
     root.dramWords = app.dram_words
     root.registered = [_port(port) for port in app.registered]
     root.updates = [_port(port) for port in app.updates]
-    builder = flatbuffers.Builder(1 << 16)
+    # A builder that must grow copies what it has.
+    builder = flatbuffers.Builder(sum(one.nbytes for one in app.constants.values()) + (1 << 16))
     builder.Finish(root.Pack(builder), b"GPFN")
-    data = bytes(builder.Output())
-    return data + hashlib.sha256(data).digest()
+    data, builder.Bytes = builder.Output(), bytearray()
+    return b"".join((data, hashlib.sha256(data).digest()))
 
 
 def _port(port: Port) -> Any:
@@ -70,7 +71,7 @@ def _constant(name: str, array: Array) -> Any:
     out = _fb.ConstantT()
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
     out.value = name
-    out.data = np.frombuffer(little.tobytes(), dtype=np.uint8)
+    out.data = little.reshape(-1).view(np.uint8)
     return out
 
 

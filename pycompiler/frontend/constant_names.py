@@ -8,6 +8,7 @@ import onnx
 import onnx.numpy_helper
 import torch
 
+from ..pfvm.held import tensor_of
 from ..pfvm.names import all_names, fresh, rename, reserved
 from .tensor_names import Memory, get_tensor_name, memory_of
 from .training_step import TrainingStep
@@ -31,7 +32,7 @@ def add_unread(model: onnx.ModelProto, tensors: Mapping[str, torch.Tensor]) -> d
     found = {}
     for name, tensor in tensors.items():
         value = reserved(name, taken)
-        data = onnx.numpy_helper.from_array(tensor.detach().numpy(), value)
+        data = tensor_of(tensor.detach().numpy(), value)
         model.graph.initializer.append(data)
         found[value] = name
     return found

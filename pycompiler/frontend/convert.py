@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..errors import PycompilerError, error
 from ..graph.dtypes import uncomputed
+from ..pfvm.held import tensor_of, to_proto
 from ..pfvm.random import hidden as hidden_random
 from .as_torch import differing, traced_place
 from .host_calls import host_call, may_be_called
@@ -101,7 +102,7 @@ def _optimised_around(
             near = _hide(graph, lift_near_constants(converted.model))
             converted.optimize()
         present, hidden, data = present + near[0], hidden + near[1], data + near[2]
-    model = converted.model_proto
+    model = to_proto(converted.model)
     if random_nodes:
         model = onnx.shape_inference.infer_shapes(model)
     del model.graph.input[given:]
@@ -111,7 +112,7 @@ def _optimised_around(
         assert value.name is not None
         if name in state:
             names[value.name] = state[name]  # the optimiser renames values that are outputs too
-        model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
+        model.graph.initializer.append(tensor_of(tensor.numpy(), value.name))
     return model, names
 
 

@@ -15,6 +15,7 @@ from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.declared import constant
 from ..pfvm.device_functions import DEVICE, called
+from ..pfvm.held import array_of
 from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
 from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
@@ -61,7 +62,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     given, changed = registered(model), updates(model)
     model, defaults = detach(ordered(lower(model, target), update))
     types = static_types(model)
-    data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    data = {t.name: array_of(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
@@ -116,7 +117,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     )
     read = {name for proto in protos.values() for name in proto.input}
     rest = {n: np.asarray(a) for n, a in data.items() if n in read and n not in constants}
-    state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
+    state = {t.name: (given[t.name], array_of(t)) for t in defaults}
     renewed = {
         key: changed[value.name]
         for key, value in zip(output_keys, model.graph.output, strict=True)

@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 from ..graph.graph import TensorType
 from .declared import constant
 from .device_functions import DEVICE
+from .held import array_of, tensor_of
 from .known_shapes import of_shape
 from .random import is_random
 from .session import results_of
@@ -92,11 +93,11 @@ def _results(
     found = results_of(node, data, kinds, model)
     if found is None:
         return None  # an operator that the host runtime lacks stays a node
-    return [numpy_helper.from_array(found[name], name) for name in node.output]
+    return [tensor_of(found[name], name) for name in node.output]
 
 
 def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]:
     """Return the boolean inputs of ``node`` that are known to be false."""
     kind = onnx.TensorProto.BOOL
     known = [name for name in node.input if name in data and data[name].data_type == kind]
-    return [name for name in known if not numpy_helper.to_array(data[name]).any()]
+    return [name for name in known if not array_of(data[name]).any()]

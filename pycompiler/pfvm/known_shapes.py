@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .declared import MOST, constants, inferred, static_shape
+from .held import array_of
 from .names import all_names, reserved
 from .opsets import STANDARD
 from .random import is_random
@@ -112,7 +113,7 @@ def _with_scalar_ends(model: onnx.ModelProto) -> onnx.ModelProto:
             if name in known and list(known[name].dims) == [1]:
                 if name not in scalars:
                     scalars[name] = reserved(f"{name}.scalar", taken)
-                    number = numpy_helper.to_array(known[name]).reshape(())
+                    number = array_of(known[name]).reshape(())
                     out.graph.initializer.append(numpy_helper.from_array(number, scalars[name]))
                 node.input[index] = scalars[name]
     return out

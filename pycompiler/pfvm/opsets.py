@@ -12,6 +12,7 @@ import onnx.version_converter
 from onnx import helper, numpy_helper
 
 from .declared import constants
+from .held import array_of, hold, whole
 from .names import graphs
 
 #: The opsets that the passes and the layers are written for. In this range, operators gain element
@@ -46,10 +47,11 @@ def converted(model: onnx.ModelProto) -> onnx.ModelProto:
     if any(version < first for op, first in _CONVERTED_WRONGLY.items() if op in used):
         return model
     try:
-        made = onnx.version_converter.convert_version(model, goal)
+        made = onnx.version_converter.convert_version(whole(model), goal)
         made.ir_version = max(made.ir_version, _IR_VERSION)
         with_some_type(made)
         onnx.checker.check_model(made)
+        hold(made)
     except Exception:  # the errors of the converter have no common base class
         return model
     if version < _COMPLETE and not _completed(made, version):
@@ -94,16 +96,14 @@ def _completed(model: onnx.ModelProto, version: int) -> bool:
         if node.op_type == "Clip" and elems.get(node.input[0]):
             dtype = helper.tensor_dtype_to_np_dtype(elems[node.input[0]])
             for tensor in (known[name] for name in node.input[1:] if name in known):
-                tensor.CopyFrom(
-                    numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype))
-                )
+                tensor.CopyFrom(numpy_helper.from_array(array_of(tensor).astype(dtype)))
         if node.op_type != "Resize":
             continue
         nearest = all(a.name != "mode" or a.s == b"nearest" for a in node.attribute)
         scales = known.get(node.input[2])
         if scales is None and nearest and version == _COMPLETE - 1:
             return False
-        numbers = np.ones(1) if scales is None else numpy_helper.to_array(scales)
+        numbers = np.ones(1) if scales is None else array_of(scales)
         shrinks = bool((numbers < 1).any())
         if nearest and shrinks and (numbers > 1).any():
             return False

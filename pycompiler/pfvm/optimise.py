@@ -30,6 +30,7 @@ from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
 from .head_products import use_heads
+from .held import from_proto, to_proto
 from .host_groups import open_values, with_host_groups
 from .late_expands import expand_late
 from .names import separate_body_outputs
@@ -57,7 +58,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        made = ir.from_proto(prepared)
+        made = from_proto(prepared)
         write_out_bernoulli(made)
         with hidden(made), np.errstate(all="ignore"):  # what it folds may divide by 0
             fold_constants(
@@ -83,7 +84,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
                 RemoveUnusedNodesPass(),
                 NameFixPass(),  # new nodes are named after what they replace
             )(made)
-        result: onnx.ModelProto = ir.to_proto(made)
+        result: onnx.ModelProto = to_proto(made)
     except PycompilerError:
         raise
     except Exception as problem:

@@ -16,6 +16,7 @@ from ..graph.graph import TensorType
 from .declared import shown_sizes, static_shape
 from .device_functions import inlined
 from .forms import check_attributes
+from .held import without_data
 from .known_shapes import known_types, with_known_shapes
 from .names import graphs, separate_body_outputs
 from .opsets import STANDARD, converted
@@ -39,7 +40,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     check_sizes(model.graph)
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(without_data(model))
         model = inlined(model, all_of_them=False)
         check_attributes(model.graph)
         model = converted(model)

@@ -11,15 +11,12 @@ A model that trains has the new values as outputs behind the caller's; see :func
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import onnx
 import onnx.numpy_helper
-from numpy.typing import NDArray
 
+from .held import Array, tensor_of
 from .metadata import read, record
-
-Array = NDArray[Any]
 
 _KEY = "pycompiler.registered"
 _UPDATES = "pycompiler.updates"
@@ -61,7 +58,7 @@ def set_defaults(model: onnx.ModelProto, values: Callable[[str], Array]) -> None
     for tensor in model.graph.initializer:
         if tensor.name in names:
             array = values(names[tensor.name])
-            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+            tensor.CopyFrom(tensor_of(array, tensor.name))
 
 
 def detach(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:

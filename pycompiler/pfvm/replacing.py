@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .registered import Array
+from .held import Array
 
 #: The domains of ONNX's own operators.
 DOMAINS = ("", "ai.onnx")

@@ -21,6 +21,7 @@ from onnx.reference import ReferenceEvaluator
 from ..errors import PycompilerError, error
 from .declared import static_shape
 from .device_functions import inlined
+from .held import array_of
 from .names import keys
 from .nans import with_forms
 from .random import taken_for_functions
@@ -163,8 +164,8 @@ def results_of(
     graph = onnx.helper.make_graph([node], "node", inputs, outputs)
     for name in names:
         if name in held:
-            graph.initializer.add().CopyFrom(held[name])
-            graph.initializer[-1].name = name
+            data = onnx.numpy_helper.from_array(array_of(held[name]), name)
+            graph.initializer.append(data)
     facts = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
     functions = [one for one in model.functions if one.name == node.op_type]
     small = onnx.helper.make_model(graph, functions=functions, **facts)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from math import prod
 
 import onnx
-from onnx import numpy_helper
 
 from ..errors import error, place_of
 from .declared import constants
 from .forms import FORM_RULES, Array, Given, Rule, check_places, refused
+from .held import array_of
 from .known_shapes import known_types
 from .opsets import STANDARD
 from .source import source_of
@@ -25,7 +25,7 @@ def check_shapes(model: onnx.ModelProto) -> None:
     tensors = constants(model.graph)
 
     def constant(name: str) -> Array | None:
-        return numpy_helper.to_array(tensors[name]) if name in tensors else None
+        return array_of(tensors[name]) if name in tensors else None
 
     makers = {name: node for node in model.graph.node for name in node.output}
     for name, shape in shapes.items():

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from .composites.writer import Rule, Writer, rewritten
 from .declared import constants
+from .held import array_of
 from .known_shapes import known_types
 from .names import bodies_of, graphs, rename
 from .opsets import OLDEST, STANDARD, opset_of
@@ -81,7 +82,7 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
 def _write(write: Writer, turns: _Turns) -> bool:
     """Append all turns of a loop."""
     node, (body,) = write.node, bodies_of(write.node)
-    kept = {t.name: write.constant(numpy_helper.to_array(t), t.name) for t in body.initializer}
+    kept = {t.name: write.constant(array_of(t), t.name) for t in body.initializer}
     true = write.constant(np.array(True), "true") if turns.counted else ""
     state, joined = list(turns.state), [[] for _ in turns.joined]  # type: ignore[var-annotated]
     for turn in range(turns.count):
@@ -162,12 +163,12 @@ def _loop(
         return None
     state = tuple(node.input[2:])
     joined = ((0, False),) * (len(body.output) - 1 - len(state))
-    count = int(numpy_helper.to_array(known[trips]).reshape(-1)[0])
+    count = int(array_of(known[trips]).reshape(-1)[0])
     return _Turns(count, state, (), True, joined)
 
 
 def _is_true(tensor: onnx.TensorProto | None) -> bool:
-    return tensor is not None and bool(numpy_helper.to_array(tensor).all())
+    return tensor is not None and bool(array_of(tensor).all())
 
 
 def _stays_true(body: onnx.GraphProto) -> bool:

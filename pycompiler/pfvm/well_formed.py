@@ -12,10 +12,11 @@ from math import prod
 from typing import Any
 
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from ..errors import error
 from .declared import constants
+from .held import array_of, is_held
 from .names import bodies_of, graphs, keys
 from .registered import registered, updates
 
@@ -174,6 +175,8 @@ def tensor_faults(tensor: onnx.TensorProto) -> Iterator[str]:
     if any(size < 0 for size in tensor.dims):
         yield f"tensor `{name}` has a negative dimension: {tuple(tensor.dims)}"
         return
+    if is_held(tensor):
+        return
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         # A runtime would look for the file in the current folder.
         yield f"the data of tensor `{name}` lies in another file, which was not loaded"
@@ -258,7 +261,7 @@ def check_loops(
     held = constants(graph)
     for name, tensor in held.items():
         if tensor.data_type == _Known.INT64 and prod(tensor.dims) == 1:
-            trips[name] = int(numpy_helper.to_array(tensor).reshape(()))
+            trips[name] = int(array_of(tensor).reshape(()))
     for node in graph.node:
         count = 1
         if node.op_type == "Loop" and node.input:
@@ -281,7 +284,7 @@ def _begins(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
     if len(node.input) < 2 or not node.input[1]:
         return True
     first = held.get(node.input[1])
-    return first is not None and bool(numpy_helper.to_array(first).all())
+    return first is not None and bool(array_of(first).all())
 
 
 def _condition_stays(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto]) -> bool:
@@ -295,5 +298,5 @@ def _condition_stays(node: onnx.NodeProto, held: Mapping[str, onnx.TensorProto])
         name = makers[name].input[0]
     last = within.get(name, held.get(name))
     if last is not None:
-        return bool(numpy_helper.to_array(last).all())
+        return bool(array_of(last).all())
     return len(body.input) > 1 and name == body.input[1].name

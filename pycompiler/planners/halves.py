@@ -15,7 +15,7 @@ from math import prod
 from ..graph.dtypes import MNDtype
 from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
-from ..graph.half import half_format
+from ..graph.half import fits_halves
 from ..layers.copy_operators import Copy
 from ..layers.crop import CROP
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -64,7 +64,7 @@ def store_halves(
     @cache
     def may_round(name: str) -> bool:
         """Whether a constant stays usable as halves: no element becomes infinite or zero."""
-        return name not in kept and name in data and half_format(target).keeps(data[name])
+        return name not in kept and name in data and fits_halves(data[name])
 
     constants = _constants(graph, found, readers, may_round)
     while True:

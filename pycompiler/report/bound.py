@@ -61,7 +61,7 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     ``precisions`` names those in which its products may compute; the fastest counts. P0103, P0108.
     """
     # The optimiser's new values have no types.
-    model = prepare(_without_weights(model))
+    model = prepare(model)
     types = static_types(model)
     counted = [(node, node_multiply_adds(node, types)) for node in model.graph.node]
     adds = sum(count for _, count in counted)
@@ -105,28 +105,6 @@ def record_bound(
         found["reason"] = "nothing is multiplied and nothing crosses DRAM"
     else:
         found["factor"] = round(data["cycles"] / bound.cycles, 2)
-
-
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with its matrices as inputs: to infer shapes with them takes seconds.
-
-    No shape depends on the numbers of a tensor with several axes.
-    """
-    light, whole = onnx.ModelProto(), model.graph
-    light.ir_version = model.ir_version
-    for field in ("opset_import", "functions", "metadata_props"):
-        getattr(light, field).extend(getattr(model, field))
-    light.graph.name = whole.name
-    for field in ("node", "input", "output", "value_info"):
-        getattr(light.graph, field).extend(getattr(whole, field))
-    given = {value.name for value in whole.input}
-    for tensor in whole.initializer:
-        if len(tensor.dims) <= 1:
-            light.graph.initializer.append(tensor)
-        elif tensor.name not in given:
-            made = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            light.graph.input.append(made)
-    return light
 
 
 def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], halves: bool) -> int:

@@ -129,6 +129,10 @@ class DeviceFunction:
             for port in app.registered
         }
         self._updates = {port.value: self._registered[port.key] for port in app.updates}
+        read = {port.value for port in (*app.outputs, *app.updates)}
+        read.update(*(one.inputs for one in app.segments if isinstance(one, HostSegment)))
+        # The data may be that of a module which is trained on: what calls read must not change.
+        self._constants = {n: np.array(a) for n, a in app.constants.items() if n in read}
         #: By new value: the registered value whose words the program overwrites with it.
         self._in_place = {
             port.value: port.key
@@ -219,7 +223,7 @@ class DeviceFunction:
 
     def _update(self, values: Mapping[str, Array], bound: Bound) -> None:
         """Update registered values with the outputs of the call."""
-        known = {*values, *bound, *self._registered, *self.app.constants} - {*self._in_place}
+        known = {*values, *bound, *self._registered, *self._constants} - {*self._in_place}
         for name, registered in self._updates.items():
             own = bound.get(name) or self._own(name)
             if name in known or own is None:
@@ -324,8 +328,8 @@ class DeviceFunction:
             return values[name]
         if name in self._registered:
             return self._registered[name].values()
-        if name in self.app.constants:
-            return self.app.constants[name]
+        if name in self._constants:
+            return self._constants[name]
         place = bound.get(name) or self._own(name)
         assert place is not None, f"`{name}` is neither on the host nor in DRAM"
         return place.read()
@@ -333,7 +337,7 @@ class DeviceFunction:
     def _outputs(self, values: Mapping[str, Array], bound: Bound) -> dict[str, Held]:
         outputs: dict[str, Held] = {}
         given: set[str] = set()
-        known = {*values, *bound, *self._registered, *self.app.constants}
+        known = {*values, *bound, *self._registered, *self._constants}
         for port in self.app.outputs:
             own = self._own(port.value)
             if port.value in known or port.value in given or own is None:

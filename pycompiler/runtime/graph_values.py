@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ..graph.dtypes import MNDtype, numpy_dtype
 from ..graph.graph import Location, MNGraph, MNValue
-from ..graph.half import half_format
 from ..graph.layout import UNIT_LEVELS, Level
 from ..machine import Target
 from ..pfvm.session import Array
@@ -43,7 +42,7 @@ class GraphValues:
     def read(self, name: str, read: Read) -> Array:
         """Return a value of the device as an array; ``read`` reads the machine."""
         value = self._graph.values[name]
-        half = half_format(self._target) if value.dtype is MNDtype.HALF else None
+        half = value.dtype is MNDtype.HALF
         found = from_bits(self._bits(value, read), numpy_dtype(value.type.elem), half)
         return found.reshape(value.shape)
 

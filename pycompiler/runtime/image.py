@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import error
 from ..graph.dtypes import MNDtype
-from ..graph.half import HalfFormat, half_format
+from ..graph.half import halves_of, singles_of
 from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
@@ -38,7 +38,7 @@ class DramImage:
         self.plan = plan_transfer(layout, target)
         self.words_per_long = dtype.words_per_long
         self._word = np.dtype(f">u{dtype.bits // 8}")
-        self._half = half_format(target) if dtype is MNDtype.HALF else None
+        self._half = dtype is MNDtype.HALF
         self.slices = layout.slices
         # If all L1Bs hold the same, all groups do: then one L1B and one group tell everything.
         above = (*layout.on(Level.L2B), *layout.on(Level.L1B))
@@ -174,8 +174,8 @@ class DramImage:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.dtype == np.bool_:  # on the device true is all ones, so it can serve as a mask
             flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
-        elif self._half is not None and flat.dtype.kind not in "iu":
-            flat = self._half.to_half(flat.astype(np.float32))
+        elif self._half and flat.dtype.kind not in "iu":
+            flat = halves_of(flat)
         elif flat.itemsize < self._word.itemsize and flat.dtype.kind in "iu":
             flat = flat.astype(np.dtype(f"i{self._word.itemsize}"))
         elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
@@ -209,17 +209,15 @@ class DramImage:
         return found[self._take]
 
 
-def from_bits(
-    bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], half: HalfFormat | None
-) -> Array:
-    """Return the values of words of the device; ``half`` is given for words of its own half.
+def from_bits(bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], half: bool) -> Array:
+    """Return the values of words of the device; ``half`` says that they are its own halves.
 
     ``dtype`` has the width of the words, or is bool, a 16-bit float or an integer of 8 or 16 bits.
     """
     if dtype == np.bool_:
         return np.asarray(bits != 0)
-    if half is not None and dtype.kind not in "iu":
-        return np.asarray(half.from_half(bits).astype(dtype))
+    if half and dtype.kind not in "iu":
+        return np.asarray(singles_of(bits).astype(dtype))
     if dtype.itemsize < bits.dtype.itemsize and dtype.kind in "iu":
         return np.asarray(bits.astype(np.uint64).astype(dtype))
     if dtype.itemsize < bits.dtype.itemsize:

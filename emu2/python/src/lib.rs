@@ -17,6 +17,7 @@ mod device;
 mod error;
 mod files;
 mod found;
+mod halves;
 mod machine;
 mod packing;
 mod placing;
@@ -59,6 +60,8 @@ mod _core {
     use super::error::codes;
     #[pymodule_export]
     use super::files::{read_source, stream_limit};
+    #[pymodule_export]
+    use super::halves::{from_half, to_half};
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ...machine import Target
 from ..declared import constants
 from ..device_functions import DEVICE, PICK, function_of, with_functions
+from ..held import array_of, tensor_of
 from ..names import all_names, reserved
 from ..session import Array
 from ..with_nodes import with_nodes
@@ -116,7 +117,7 @@ class Writer:
     def constant(self, array: Array, what: str) -> str:
         """Return the name of a constant."""
         name = self.name(what)
-        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        self.constants.append(tensor_of(np.asarray(array), name))
         return name
 
     def number(self, value: float) -> str:
@@ -333,7 +334,7 @@ def rewritten(
     changed = False
     for node in model.graph.node:
         if (rule := rule_of(node)) is not None:
-            read = {n: numpy_helper.to_array(data[n]) for n in node.input if n in data}
+            read = {n: array_of(data[n]) for n in node.input if n in data}
             write = Writer(node, types, taken, read, given=given, makers=makers, **known)
             if rule(write):
                 nodes += write.nodes

@@ -11,11 +11,9 @@ from onnx import TensorProto
 from typed_model import typed_model
 
 from pycompiler.graph import MNDtype
-from pycompiler.graph.half import half_format
+from pycompiler.graph.half import halves_of, singles_of
 from pycompiler.layers.half_conversions import NARROW
-from pycompiler.machine import load_target
 
-HALF = half_format(load_target("mini"))
 FACTORS = {"a": (33, 48), "b": (48, 40)}
 
 
@@ -40,7 +38,7 @@ def test_a_float16_result_is_the_single_rounded_to_half(emit: str) -> None:
     assert found.dtype == np.float16
     plain, before = compiled(model(TensorProto.FLOAT), **options)
     singles = run(plain, {n: array.astype(np.float32) for n, array in inputs.items()})["y"]
-    assert np.array_equal(found, HALF.from_half(HALF.to_half(singles)).astype(np.float16))
+    assert np.array_equal(found, singles_of(halves_of(singles)).astype(np.float16))
     assert report["dram_words"]["written"] < before["dram_words"]["written"]
 
 
@@ -67,9 +65,7 @@ def test_other_readers_get_the_singles() -> None:
     assert report["host_fallback"] == []
     inputs = factors(np.float16)
     found = run(result, inputs)
-    assert np.array_equal(
-        found["y"], HALF.from_half(HALF.to_half(-singles(inputs))).astype("e") * -1
-    )
+    assert np.array_equal(found["y"], singles_of(halves_of(-singles(inputs))).astype("e") * -1)
     assert np.array_equal(found["z"], -singles(inputs).astype(np.float16))
 
 

@@ -1,0 +1,131 @@
+"""Constants that are held outside of a model while it is compiled, so that the model stays small.
+
+A tensor of many elements keeps its type and shape in the model, and names its data, as external
+data of ONNX does. The data stays where it is, in torch's storage or in a message of its own: it is
+neither copied nor serialized with the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from .declared import MOST
+
+Array = NDArray[Any]
+
+_PLACE, _OUTSIDE = "location", onnx.TensorProto.EXTERNAL
+_HELD: ContextVar[dict[str, Array] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def holding() -> Iterator[None]:
+    """Let :func:`tensor_of` and :func:`proto_of` hold data, until the end of the context."""
+    before = _HELD.set({})
+    try:
+        yield
+    finally:
+        _HELD.reset(before)
+
+
+def tensor_of(array: Array, name: str) -> onnx.TensorProto:
+    """Return a tensor with the data of ``array``, which must not change."""
+    held = _HELD.get()
+    if held is None or array.size <= MOST or array.dtype.hasobject:
+        return numpy_helper.from_array(array, name)
+    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+    tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, data_location=_OUTSIDE)
+    tensor.external_data.add(key=_PLACE, value=_hold(array, held))
+    return tensor
+
+
+def _hold(array: Array, held: dict[str, Array]) -> str:
+    key = f"held {len(held)}"
+    held[key] = array.view()
+    held[key].flags.writeable = False
+    return key
+
+
+def _data(tensor: onnx.TensorProto) -> Array | None:
+    held = _HELD.get()
+    if held is None or tensor.data_location != _OUTSIDE or len(tensor.external_data) != 1:
+        return None
+    return held.get(tensor.external_data[0].value)
+
+
+def is_held(tensor: onnx.TensorProto) -> bool:
+    """Whether the data of a tensor is held."""
+    return _data(tensor) is not None
+
+
+def array_of(tensor: onnx.TensorProto) -> Array:
+    """Return the data of a tensor."""
+    found = _data(tensor)
+    return np.asarray(numpy_helper.to_array(tensor)) if found is None else found
+
+
+def digest_of(tensor: onnx.TensorProto) -> str:
+    """Return a digest of the data of a tensor that is held."""
+    return hashlib.sha256(np.ascontiguousarray(array_of(tensor)).view(np.uint8).data).hexdigest()
+
+
+def hold(model: onnx.ModelProto) -> None:
+    """Hold the data of the model's own tensors, in place."""
+    for tensor in model.graph.initializer:
+        if not is_held(tensor):
+            tensor.CopyFrom(tensor_of(array_of(tensor), tensor.name))
+
+
+def whole(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with all its data inside; itself if none is held."""
+    return _filled(model, lambda tensor: numpy_helper.from_array(array_of(tensor), tensor.name))
+
+
+def without_data(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with tensors of no elements in place of those whose data is held."""
+    return _filled(model, lambda t: onnx.TensorProto(name=t.name, data_type=t.data_type, dims=[0]))
+
+
+def _filled(
+    model: onnx.ModelProto, made: Callable[[onnx.TensorProto], onnx.TensorProto]
+) -> onnx.ModelProto:
+    if not any(map(is_held, model.graph.initializer)):
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for tensor in out.graph.initializer:
+        if is_held(tensor):
+            tensor.CopyFrom(made(tensor))
+    return out
+
+
+def from_proto(model: onnx.ModelProto) -> ir.Model:
+    """Return the model in onnx-ir, whose tensors have their data."""
+    made = ir.from_proto(model)
+    for tensor in filter(is_held, model.graph.initializer):
+        value = made.graph.initializers[tensor.name]
+        value.const_value = ir.tensor(array_of(tensor), name=tensor.name)
+    return made
+
+
+def to_proto(model: ir.Model) -> onnx.ModelProto:
+    """Return the message of a model of onnx-ir."""
+    held = _HELD.get()
+    for value in model.graph.initializers.values() if held is not None else ():
+        tensor = value.const_value
+        assert held is not None
+        if tensor is not None and tensor.size > MOST and tensor.dtype is not ir.DataType.STRING:
+            key, shape = _hold(tensor.numpy(), held), ir.Shape(tensor.shape.numpy())
+            value.const_value = ir.ExternalTensor(
+                key, None, None, tensor.dtype, shape=shape, name=value.name or "", base_dir=""
+            )
+    return ir.to_proto(model)

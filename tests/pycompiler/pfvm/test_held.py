@@ -1,0 +1,106 @@
+"""Constants outside of models: the same graphs, small messages, and keys that know the data."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import context, model_of, tried
+
+from pycompiler.cache import cache_key
+from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.graph.text import print_graph
+from pycompiler.machine import load_target
+from pycompiler.options import parse_options
+from pycompiler.pfvm.held import hold, holding, whole
+from pycompiler.pfvm.optimise import optimise
+
+TARGET = load_target("mini")
+#: More elements than stay in a model.
+LARGE = (96, 60)
+
+
+def _model(rng: random.Random) -> onnx.ModelProto:
+    """Return products, a lookup and a convolution whose weights rewrites cut, scale and repeat."""
+    draw = np.random.default_rng(rng.randrange(2**32))
+
+    def made(*shape: int) -> np.ndarray:
+        return draw.standard_normal(shape).astype(np.float32)
+
+    constants = {"w": made(*LARGE), "b": made(60), "u": made(60, 96), "table": made(90, 96)}
+    constants |= {"k": made(16, 24, 4, 4), "bn": made(16) ** 2 + 1, "z": made(16), "rows": made(16)}
+    constants |= {"scale": made(*LARGE), "at": draw.integers(0, 90, 7)}
+    nodes = [
+        ("Gather", ["table", "at"], "x1"),
+        ("Add", ["x1", "x"], "x2"),
+        ("Mul", ["w", "scale"], "folded"),
+        (rng.choice(["MatMul", "Gemm"]), ["x2", "folded"], "h"),
+        ("Add", ["h", "b"], "h1"),
+        ("MatMul", ["h1", "u"], "y"),
+        ("Conv", ["p", "k"], "c"),
+        ("BatchNormalization", ["c", "bn", "z", "rows", "bn"], "d"),
+        ("Identity", ["folded"], "f"),
+    ]
+    return model_of(nodes, {"x": (7, 96), "p": (1, 24, 9, 9)}, ["y", "d", "f"], constants)
+
+
+@pytest.mark.parametrize("seed", range(tried(4)))
+def test_the_graph_is_that_of_the_whole_model(seed: int) -> None:
+    model = _model(random.Random(seed))
+    large = optimise(model)
+    wanted = import_onnx(large, TARGET)
+    with holding():
+        light = onnx.ModelProto()
+        light.CopyFrom(model)
+        hold(light)
+        assert light.ByteSize() * 8 < model.ByteSize()
+        small = optimise(light)
+        assert small.ByteSize() * 8 < large.ByteSize()
+        found = import_onnx(small, TARGET)
+        assert whole(light) == model
+        onnx.checker.check_model(whole(small))
+    assert print_graph(found.graph) == print_graph(wanted.graph)
+    assert found.constants.keys() == wanted.constants.keys()
+    for name, array in found.constants.items():
+        assert array.tobytes() == wanted.constants[name].tobytes()
+
+
+def test_a_key_of_the_cache_knows_the_data() -> None:
+    model, options = _model(random.Random(0)), parse_options(None)
+
+    def key(change: float) -> str:
+        with holding():
+            own = onnx.ModelProto()
+            own.CopyFrom(model)
+            tensor = next(one for one in own.graph.initializer if one.name == "u")
+            data = onnx.numpy_helper.to_array(tensor).copy()
+            data[-1, -1] += change
+            tensor.CopyFrom(onnx.numpy_helper.from_array(data, "u"))
+            hold(own)
+            return cache_key(own, TARGET, options)
+
+    assert key(0) == key(0) != key(1)
+
+
+@pytest.mark.parametrize("device", ["emu2:mini", "pfvm:cpu"])
+def test_training_on_changes_no_compiled_function(device: str, tmp_path) -> None:
+    module = torch.nn.Linear(96, 60)
+    function = context(device).compile(
+        lambda given: {
+            "y": module(given["x"]),
+            "w": module.weight,
+            "sorted": torch.sort(module.weight, dim=0, stable=True).values,
+        },
+        {"x": torch.ones(2, 96)},
+        tmp_path / "out",
+    )
+    given = {"x": torch.randn(2, 96)}
+    before = {name: one.cpu().clone() for name, one in function(given).items()}
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(7)
+    after = {name: one.cpu() for name, one in function(given).items()}
+    assert all(torch.equal(before[name], after[name]) for name in before)
