@@ -13,6 +13,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 import torch
 from onnxscript import rewriter
+from onnxscript.rewriter.rules.common import _no_op
 from torch.utils._pytree import tree_leaves
 
 from ..errors import PycompilerError, error
@@ -21,7 +22,6 @@ from ..pfvm.held import tensor_of, to_proto
 from ..pfvm.random import hidden as hidden_random
 from .as_torch import differing, traced_place
 from .host_calls import host_call, may_be_called
-from .near_constants import lift_near_constants
 from .plain_operators import all_in_plain_operators, in_plain_operators, untranslated
 from .plain_operators.replacements import not_expressible
 from .simpler_calls import with_copied_results
@@ -98,10 +98,8 @@ def _optimised_around(
     given, random_nodes = len(graph.inputs), 0
     present, hidden, data = _hide(graph, state)
     if optimise:
-        with hidden_random(converted.model) as random_nodes, _single_results():
-            near = _hide(graph, lift_near_constants(converted.model))
+        with hidden_random(converted.model) as random_nodes, _kept_rules():
             converted.optimize()
-        present, hidden, data = present + near[0], hidden + near[1], data + near[2]
     model = to_proto(converted.model)
     if random_nodes:
         model = onnx.shape_inference.infer_shapes(model)
@@ -117,11 +115,17 @@ def _optimised_around(
 
 
 @contextlib.contextmanager
-def _single_results() -> Iterator[None]:
-    """Leave out the optimiser's rewrites of several results: it looks at all pairs of nodes."""
+def _kept_rules() -> Iterator[None]:
+    """Leave out rewrites of torch's optimiser.
+
+    For those of several results it looks at all pairs of nodes. Those that drop a term of 0 or a
+    factor of 1 drop numbers near them too, such as the `eps` of a quotient.
+    """
     known = rewriter._DEFAULT_REWRITE_RULES
     rewriter._DEFAULT_REWRITE_RULES = tuple(
-        rule for rule in known if rule._target_pattern.has_single_output_node
+        rule
+        for rule in known
+        if rule._target_pattern.has_single_output_node and rule not in _no_op.rules.rules
     )
     try:
         yield

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
-from ..pfvm.declared import constant
 from ..pfvm.device_functions import DEVICE, called
 from ..pfvm.held import array_of
 from ..pfvm.host_groups import GROUP, group_of
@@ -56,7 +54,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
 
     ``update`` says when a training step computes new values.
 
-    Constant nodes become constants. Identity nodes and unused nodes are left out.
+    Identity nodes and unused nodes are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given, changed = registered(model), updates(model)
@@ -66,10 +64,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     alias: dict[str, str] = {}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        made = constant(node)
-        if made is not None:
-            data[node.output[0]] = np.asarray(numpy_helper.to_array(made))
-        elif node.op_type == "Identity" and not node.domain:
+        if node.op_type == "Identity" and not node.domain:
             alias[node.output[0]] = alias.get(node.input[0], node.input[0])
         else:
             nodes.append(_rename_inputs(node, alias))

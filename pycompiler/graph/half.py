@@ -28,5 +28,4 @@ def fits_halves(array: NDArray[np.generic]) -> bool:
     """Whether halves turn no element into infinity or zero that is not so already."""
     singles = array.astype(np.float32)
     found = singles_of(halves_of(singles))
-    lost = (found == 0) & (singles != 0) | np.isinf(found) & ~np.isinf(singles)
-    return not lost.any()
+    return not ((found == 0) & (singles != 0) | np.isinf(found) & ~np.isinf(singles)).any()

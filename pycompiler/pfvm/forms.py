@@ -15,12 +15,12 @@ import onnx
 from onnx import helper
 
 from ..errors import error, place_of
+from .held import Array
 from .names import graphs
 from .reference_recurrent import ACTIVATIONS, activations_of
 from .source import source_of
 
 Shape = tuple[int, ...]
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

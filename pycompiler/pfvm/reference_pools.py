@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, shape_inference
 from onnx.reference.op_run import OpRun
 
 from .declared import static_shape
-from .windows import Array, windows_of
+from .held import Array
+from .windows import windows_of
 
 _OPSET = 22  # from here on, shape inference leaves out windows that begin behind the input
 

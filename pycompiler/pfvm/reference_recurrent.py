@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
-Array = NDArray[Any]
+from .held import Array
+
 _Activation = tuple[str, dict[str, float]]
 
 #: For each layer the number of its gates, and its activations by default.

@@ -9,8 +9,8 @@ import onnx
 
 from ..errors import error, place_of
 from .declared import constants
-from .forms import FORM_RULES, Array, Given, Rule, check_places, refused
-from .held import array_of
+from .forms import FORM_RULES, Given, Rule, check_places, refused
+from .held import Array, array_of
 from .known_shapes import known_types
 from .opsets import STANDARD
 from .source import source_of

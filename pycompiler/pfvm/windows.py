@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from .held import Array
 
 _SHAPE = {"kernel_shape", "strides", "pads", "dilations", "ceil_mode"}
 #: The attribute by which a pool stays on the host; the layers take only explicit padding.

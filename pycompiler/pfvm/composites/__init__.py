@@ -185,8 +185,6 @@ COMPOSITES: dict[str, Composite] = {
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
     "ReduceMean": Composite(norms.mean, SUM, REALS, "of integers: in Double, cut to integers"),
-    "ReduceL1": Composite(norms.l1, SUM, REALS),
-    "ReduceL2": Composite(norms.l2, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),

@@ -157,25 +157,6 @@ def mean_of_several(write: Writer) -> bool:
     return True
 
 
-def l1(write: Writer) -> bool:
-    """Write the sum of magnitudes."""
-    axes = write.reduced_axes()
-    return bool(axes) and _summed(write, write.op("Abs", write.node.input[0]), axes or [])
-
-
-def l2(write: Writer) -> bool:
-    """Write the root of the sum of squares."""
-    axes, value = write.reduced_axes(), write.node.input[0]
-    return bool(axes) and _summed(write, write.op("Mul", value, value), axes or [], "Sqrt")
-
-
-def _summed(write: Writer, value: str, axes: Sequence[int], then: str = "Identity") -> bool:
-    keep = int(write.attribute("keepdims", 1))
-    total = write.op("ReduceSum", value, write.ints(axes), keepdims=keep)
-    write.op(then, total, result=write.node.output[0])
-    return True
-
-
 def log_sum_exp(write: Writer) -> bool:
     """Subtract the largest element, if finite, then take the logarithm of the sum of powers."""
     axes = write.reduced_axes()

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 import torch
-from compiling import context, report_of
+from compiling import context, model_of, report_of
 
 from pycompiler.app import read_app
 from pycompiler.build import build
