@@ -57,7 +57,7 @@ from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
 from .warn import folded_warnings, warn_of_fallback, warn_of_options, warn_of_shapes, warn_of_specs
 
-_KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
+_KEEP_SECONDS = 10.0  # between two reports of a compile that still runs: large ones take a second
 
 
 def build(

@@ -32,7 +32,7 @@ def write_app(app: App) -> bytes:
     root.registered = [_port(port) for port in app.registered]
     root.updates = [_port(port) for port in app.updates]
     # A builder that must grow copies what it has.
-    builder = flatbuffers.Builder(sum(one.nbytes for one in app.constants.values()) + (1 << 16))
+    builder = flatbuffers.Builder(sum(one.nbytes for one in app.constants.values()) + (1 << 24))
     builder.Finish(root.Pack(builder), b"GPFN")
     data, builder.Bytes = builder.Output(), bytearray()
     return b"".join((data, hashlib.sha256(data).digest()))
