@@ -99,7 +99,7 @@ def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> It
     roles, kind = roles_of(node, graph), precision_of(node, target)
     kept = list(kept_units(roles, node, hints, graph))
     kept += kept_units_of_few_rows(roles, node, hints, graph, target)
-    done: list[Spread] = []
+    done: set[Spread] = set()
     # Sums over L1Bs are sums of singles.
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
     # Long rows leave little room for the matrix: then n and k must share out its blocks.
@@ -127,7 +127,7 @@ def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> It
                 whole = not spread.k or whole_units(node, 0, terms_unit(spread, kind))
                 if spread in done or (rule.contracted and (rounded or not spread.k or not whole)):
                     continue
-                done.append(spread)
+                done.add(spread)
                 found = operand_layouts(node, graph, spread, target)
                 if fits(node, found, target):
                     any_fits = True

@@ -177,19 +177,17 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> Layouts | No
     is shorter than the others has their layouts: then the layouts are those of its padded sizes.
     """
     roles = roles_of(node, graph)
-    spread = Spread([[] for _ in roles.batch], [], [])
 
-    def units(name: str, axis: int | None) -> list[SubAxis]:
-        return unit_digits(layout_of(graph.values[name]), axis)
+    def units(name: str, axis: int | None) -> tuple[SubAxis, ...]:
+        return tuple(unit_digits(layout_of(graph.values[name]), axis))
 
-    def rows(axis: int | None) -> list[SubAxis]:
+    def rows(axis: int | None) -> tuple[SubAxis, ...]:
         digits = unit_digits(layout_of(graph.values[out]), axis, Level.ADDR)
-        return units(out, axis) if roles.windows else placed(digits)
+        return units(out, axis) if roles.windows else tuple(placed(digits))
 
     out = node.outputs[0]
-    spread.batch = [rows(axis) for axis in roles.c[0]]
-    spread.m, spread.n = rows(roles.c[1]), units(out, roles.c[2])
-    spread.k = units(node.inputs[0], roles.a[2])
+    batch, terms = tuple(rows(axis) for axis in roles.c[0]), units(node.inputs[0], roles.a[2])
+    spread = Spread(batch, units(out, roles.c[2]), rows(roles.c[1]), terms)
     if spread.k:
         # All L1Bs share the terms, and each has whole blocks: nothing clears a block of padding.
         unit = terms_unit(spread, precision_of(node, target))

@@ -129,7 +129,7 @@ class Roles:
     a: tuple[tuple[int | None, ...], int | None, int]
     b: tuple[tuple[int | None, ...], int, int | None]
     c: tuple[tuple[int, ...], int | None, int | None]
-    windows: Mapping[int, Window] = field(default_factory=dict)
+    windows: Mapping[int, Window] = field(default_factory=dict, hash=False)
 
     @property
     def taps(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from ...graph.digits import Part, machine_digits, parts, primes
@@ -13,7 +14,7 @@ from ...machine import Target
 from .roles import Precision, Roles
 
 
-@dataclass
+@dataclass(frozen=True)
 class Spread:
     """Unit digits of batch axes, n and m, minor first.
 
@@ -21,11 +22,11 @@ class Spread:
     Addr digits of stride 0, which stand between and above the units.
     """
 
-    batch: list[list[SubAxis]]
-    n: list[SubAxis]
-    m: list[SubAxis]
+    batch: tuple[tuple[SubAxis, ...], ...]
+    n: tuple[SubAxis, ...]
+    m: tuple[SubAxis, ...]
     #: digits of the contracted axis: all L1Bs or none
-    k: list[SubAxis] = field(default_factory=list)
+    k: tuple[SubAxis, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _units_of_rows(
 ) -> Iterator[Spread]:
     """Yield the units as uppermost digits, and, if they are not, at the places that they have."""
     if name not in hints:
-        yield Spread([[] for _ in batch], [], [])
+        yield Spread(((),) * len(batch), (), ())
         return
     found = parts(hints[name], graph.values[name].shape)
 
@@ -102,7 +103,7 @@ def _units_of_rows(
 
     def spread(units: Callable[[list[SubAxis]], list[SubAxis]]) -> Spread:
         own = [units(digits(axis, (Level.L2B, Level.L1B, Level.MAB))) for axis in batch]
-        return Spread(own, [], units(digits(m, of_m)))
+        return Spread(tuple(map(tuple, own)), (), tuple(units(digits(m, of_m))))
 
     plain = spread(lambda digits: [digit for digit in digits if digit.level is not Level.ADDR])
     yield plain
@@ -131,12 +132,14 @@ def _even(part: Part) -> int:
     return size
 
 
+@lru_cache(maxsize=1 << 14)  # many proposals of a product keep the same digits
 def spread_units(
     roles: Roles, kind: Precision, target: Target, kept: Spread | None, rule: SpreadRule
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
     free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]
-    out = Spread([[] for _ in roles.batch], [], [])
+    batch: list[list[SubAxis]] = [[] for _ in roles.batch]
+    n, m, k = list[SubAxis](), list[SubAxis](), list[SubAxis]()
 
     def rest(size: int, digits: list[SubAxis]) -> int:
         return -(-size // prod(d.size for d in digits if d.level is not Level.ADDR))
@@ -159,51 +162,51 @@ def spread_units(
         packed = kind.packed
         own = [digit for digit in free if digit.level is Level.L1B]
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
-            out.k = own
+            k = own
             free = [digit for digit in free if digit not in own]
     blocks = -(-roles.n // kind.rows)
     if rule.l1bs:
         outer = [digit for digit in free if digit.level is Level.L1B][: rule.l1bs]
         over = prod(digit.size for digit in outer)
-        take(out.n, -(-blocks // over), [d for d in free if d.level is Level.MAB], 1)
-        take(out.n, blocks, outer, 1)
+        take(n, -(-blocks // over), [d for d in free if d.level is Level.MAB], 1)
+        take(n, blocks, outer, 1)
     # A tap is an offset of the address, so windows leave their axes in Addr.
     whole = {axis for axis, window in roles.windows.items() if not window.trivial}
     for axis, size in enumerate(roles.batch if kept is not None else ()):
         assert kept is not None
         if axis not in whole:
-            keep(out.batch[axis], size, kept.batch[axis], 1)
+            keep(batch[axis], size, kept.batch[axis], 1)
     if kept is not None:
         # Rows of all axes along which the matrix is the same meet it together.
-        others = prod(rest(roles.batch[axis], out.batch[axis]) for axis in _rows(roles))
-        keep(out.m, roles.m, kept.m, -(-target.cycles // others))
-    narrow = bool(out.k) or rule.rows_first or rule.columns is not None
+        others = prod(rest(roles.batch[axis], batch[axis]) for axis in _rows(roles))
+        keep(m, roles.m, kept.m, -(-target.cycles // others))
+    narrow = bool(k) or rule.rows_first or rule.columns is not None
     least = -(-blocks // rule.columns) if rule.columns is not None else 1
     if not rule.l1bs:
         own = [digit for digit in free if not narrow or digit.level is Level.MAB]
-        take(out.n, blocks, own, least)
+        take(n, blocks, own, least)
     if rule.l2bs:
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(out.n, blocks, outer[: rule.l2bs], 1)
+        take(n, blocks, outer[: rule.l2bs], 1)
     # Neighbours in an image exchange halos, which costs least between MABs. All others take the
     # digits that are left from the outermost level inwards, outer axes first: views join axes so.
     apart = [axis for axis in range(len(roles.batch)) if axis not in whole]
     for axis in (axis for axis in apart if axis not in roles.windows):
-        before = len(out.batch[axis])
-        take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
-        taken = out.batch[axis][before:]
+        before = len(batch[axis])
+        take(batch[axis], roles.batch[axis], list(reversed(free)), 1)
+        taken = batch[axis][before:]
         if len({digit.level for digit in taken}) > 1:
             # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
-            out.batch[axis][before:] = taken[::-1]
+            batch[axis][before:] = taken[::-1]
     for axis in (axis for axis in reversed(apart) if axis in roles.windows):
-        take(out.batch[axis], roles.batch[axis], list(free), 1)
-    take(out.m, roles.m, list(reversed(free)), target.cycles)
+        take(batch[axis], roles.batch[axis], list(free), 1)
+    take(m, roles.m, list(reversed(free)), target.cycles)
     if rule.rows_first:
         # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
         inner = [digit for digit in free if digit.level is not Level.L2B]
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(out.n, blocks, inner + outer, 1)
-    return out
+        take(n, blocks, inner + outer, 1)
+    return Spread(tuple(map(tuple, batch)), tuple(n), tuple(m), tuple(k))
 
 
 def _add(into: list[SubAxis], digit: SubAxis) -> bool:

@@ -117,9 +117,8 @@ def wanted_layouts(node: MNNode, graph: MNGraph, gradient: Layout, target: Targe
     forward, around = _forward(node, graph)
     roles = roles_of(node, graph)
     batch, columns = roles.c[0], roles.c[2]
-    spread = Spread(
-        [unit_digits(gradient, axis) for axis in batch], unit_digits(gradient, columns), []
-    )
+    units = tuple(tuple(unit_digits(gradient, axis)) for axis in batch)
+    spread = Spread(units, tuple(unit_digits(gradient, columns)), ())
     found = operand_layouts(forward, around, spread, target)
     made = {name: found[name] for name in node.inputs}
     made[node.outputs[0]] = result_layout(node, graph, made[node.inputs[1]], target)
@@ -160,7 +159,7 @@ def _exact(node: MNNode, graph: MNGraph, target: Target, columns: list[SubAxis])
                 rest //= digit.size
         if not index:
             batch[index].reverse()
-    return Spread(batch, columns, [])
+    return Spread(tuple(map(tuple, batch)), tuple(columns), ())
 
 
 def reduced_digits(node: MNNode, graph: MNGraph) -> list[SubAxis]:
