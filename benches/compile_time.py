@@ -49,12 +49,21 @@ def gpt2_small() -> tuple[nn.Module, Inputs]:
     return transformers.GPT2LMHeadModel(config), {"input_ids": texts}
 
 
+def of_pictures(name: str, count: int) -> Callable[[], tuple[nn.Module, Inputs]]:
+    """Return what makes a network of torchvision, and ``count`` pictures."""
+
+    def make() -> tuple[nn.Module, Inputs]:
+        import torchvision
+
+        return getattr(torchvision.models, name)(), {"x": torch.randn(count, 3, 224, 224)}
+
+    return make
+
+
 def resnet50() -> tuple[nn.Module, Inputs]:
     """Return ResNet-50, and eight pictures with their classes."""
-    import torchvision
-
-    pictures = {"x": torch.randn(8, 3, 224, 224), "t": torch.randint(0, 1000, (8,))}
-    return torchvision.models.resnet50(), pictures
+    module, pictures = of_pictures("resnet50", 8)()
+    return module, {**pictures, "t": torch.randint(0, 1000, (8,))}
 
 
 @dataclass(frozen=True)
@@ -73,8 +82,13 @@ class Case:
 
 #: The models by name.
 CASES: Mapping[str, Case] = {
-    "bert_base": Case(bert_base, 110, 26),
-    "gpt2_small": Case(gpt2_small, 180, 28),
+    "bert_base": Case(bert_base, 52, 26),
+    "gpt2_small": Case(gpt2_small, 56, 28),
+    "resnet50": Case(of_pictures("resnet50", 1), 66, 33),
+    "resnet50_16": Case(of_pictures("resnet50", 16), 58, 29),
+    "efficientnet_b0": Case(of_pictures("efficientnet_b0", 1), 100, 50),
+    "vit_b_16": Case(of_pictures("vit_b_16", 1), 44, 22),
+    "swin_t": Case(of_pictures("swin_t", 1), 240, 120),
     "resnet50_step": Case(resnet50, 600, trains=True),
 }
 
@@ -103,7 +117,7 @@ def _results(module: Callable[..., Any], inputs: Inputs, trains: bool = False) -
         loss = nn.functional.cross_entropy(module(inputs["x"]), inputs["t"])
         loss.backward()  # type: ignore[no-untyped-call]
         return {"loss": loss}
-    found = module(**inputs)
+    found = module(*inputs.values()) if "x" in inputs else module(**inputs)
     return {"y": found if isinstance(found, torch.Tensor) else found[0]}
 
 

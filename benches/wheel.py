@@ -26,6 +26,7 @@ ALLOWED = (
     r"pycompiler/(\w+/)*(\w+\.py|py\.typed)",
     r"pycompiler/presets/\w+\.json",
     r"pycompiler/dashboard/\w+\.(js|css|html)",
+    r"pycompiler/mlsdk/codegen_tree/(\w+/)*[\w-]+(\.\w+)?",
     r"pycompiler/(app/gpfnapp\.fbs|errors/causes\.toml|pfvm/(nans|integer_reductions)\.toml)",
     r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
 )

@@ -106,6 +106,7 @@ def build(
         warn_of_options(report, (*checked.ineffective, *ineffective))
         with report.running("export"):
             model = make_model()
+        check_model(model)
         hold(model)
         with report.running("pfvm") as facts:
             model = with_random_numbers(optimise(model))

@@ -24,7 +24,7 @@ from .app.writer import write_app
 from .files import temporary_file, trim
 from .machine import Target
 from .options import Options, decisive
-from .pfvm.held import digest_of, is_held
+from .pfvm.held import array_of, digest_of, is_held
 from .pfvm.names import graphs
 from .pfvm.source import source_of
 from .pipeline import Artifacts
@@ -114,7 +114,7 @@ def _canonical(model: onnx.ModelProto) -> bytes:
     plain.ClearField("producer_version")
     plain.ClearField("doc_string")
     for tensor in filter(is_held, plain.graph.initializer):
-        tensor.doc_string, tensor.external_data[0].value = digest_of(tensor), ""
+        tensor.doc_string, tensor.external_data[0].value = digest_of(array_of(tensor)), ""
     bodies = [part for whole in (plain.graph, *plain.functions) for part in graphs(whole)]
     for part in bodies:
         part.ClearField("doc_string")

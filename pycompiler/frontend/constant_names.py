@@ -32,8 +32,7 @@ def add_unread(model: onnx.ModelProto, tensors: Mapping[str, torch.Tensor]) -> d
     found = {}
     for name, tensor in tensors.items():
         value = reserved(name, taken)
-        data = tensor_of(tensor.detach().numpy(), value)
-        model.graph.initializer.append(data)
+        model.graph.initializer.append(tensor_of(tensor.detach().numpy(), value))
         found[value] = name
     return found
 

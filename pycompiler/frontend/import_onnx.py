@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,7 @@ from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.device_functions import DEVICE, called
-from ..pfvm.held import array_of
+from ..pfvm.held import array_of, digest_of
 from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
 from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
@@ -106,7 +105,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         target.name,
         inputs=inputs,
         outputs=outputs,
-        constants={name: _digest(array) for name, array in constants.items()},
+        constants={name: digest_of(array)[:16] for name, array in constants.items()},
         nodes=mn_nodes,
         values={name: _record(name, types, constants) for name in sorted(used | set(inputs))},
     )
@@ -250,8 +249,3 @@ def _named(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
         node.name = name
         named[name] = node
     return named
-
-
-def _digest(array: Array) -> str:
-    facts = f"{array.dtype}{array.shape}".encode()
-    return hashlib.sha256(facts + np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

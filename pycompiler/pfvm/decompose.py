@@ -102,18 +102,9 @@ def _log(node: ir.Node, made: Made) -> ir.Value | None:
     return made("Neg", made("Softplus", made("Neg", maker.inputs[0])))
 
 
-def _neutral(node: ir.Node, made: Made) -> ir.Value | None:
-    """Leave out a factor or divisor of 1."""
-    x, number = node.inputs[0], constant_of(node.inputs[1])
-    one = number is not None and number.ndim == 0 and number == 1
-    return made("Identity", x) if one else None
-
-
 RULES: dict[str, Rule] = {
     "Clip": _clip,
-    "Div": _neutral,
     "Log": _log,
-    "Mul": _neutral,
     "Pow": _pow,
     "ReduceMax": _of_truths,
     "ReduceMin": _of_truths,

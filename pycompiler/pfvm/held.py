@@ -23,7 +23,6 @@ from .declared import MOST
 
 Array = NDArray[Any]
 
-_PLACE, _OUTSIDE = "location", onnx.TensorProto.EXTERNAL
 _HELD: ContextVar[dict[str, Array] | None] = ContextVar("held", default=None)
 
 
@@ -42,9 +41,9 @@ def tensor_of(array: Array, name: str) -> onnx.TensorProto:
     held = _HELD.get()
     if held is None or array.size <= MOST or array.dtype.hasobject:
         return numpy_helper.from_array(array, name)
-    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-    tensor = onnx.TensorProto(name=name, dims=array.shape, data_type=kind, data_location=_OUTSIDE)
-    tensor.external_data.add(key=_PLACE, value=_hold(array, held))
+    tensor = onnx.TensorProto(name=name, dims=array.shape, data_location=onnx.TensorProto.EXTERNAL)
+    tensor.data_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+    tensor.external_data.add(key="location", value=_hold(array, held))
     return tensor
 
 
@@ -56,10 +55,8 @@ def _hold(array: Array, held: dict[str, Array]) -> str:
 
 
 def _data(tensor: onnx.TensorProto) -> Array | None:
-    held = _HELD.get()
-    if held is None or tensor.data_location != _OUTSIDE or len(tensor.external_data) != 1:
-        return None
-    return held.get(tensor.external_data[0].value)
+    places = tensor.external_data
+    return (_HELD.get() or {}).get(places[0].value) if len(places) == 1 else None
 
 
 def is_held(tensor: onnx.TensorProto) -> bool:
@@ -73,9 +70,12 @@ def array_of(tensor: onnx.TensorProto) -> Array:
     return np.asarray(numpy_helper.to_array(tensor)) if found is None else found
 
 
-def digest_of(tensor: onnx.TensorProto) -> str:
-    """Return a digest of the data of a tensor that is held."""
-    return hashlib.sha256(np.ascontiguousarray(array_of(tensor)).view(np.uint8).data).hexdigest()
+def digest_of(array: Array) -> str:
+    """Return a digest of type, shape and data."""
+    digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
+    plain = np.ascontiguousarray(array).reshape(-1)
+    digest.update(plain.tobytes() if plain.dtype.hasobject else plain.view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def hold(model: onnx.ModelProto) -> None:

@@ -185,6 +185,8 @@ COMPOSITES: dict[str, Composite] = {
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
     "ReduceMean": Composite(norms.mean, SUM, REALS, "of integers: in Double, cut to integers"),
+    "ReduceL1": Composite(norms.length, SUM, REALS),
+    "ReduceL2": Composite(norms.length, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),

@@ -157,6 +157,17 @@ def mean_of_several(write: Writer) -> bool:
     return True
 
 
+def length(write: Writer) -> bool:
+    """Write the sum of magnitudes, or the root of the sum of squares."""
+    axes, value, root = write.reduced_axes(), write.node.input[0], write.node.op_type == "ReduceL2"
+    if not axes:
+        return False
+    sizes = write.op("Mul", value, value) if root else write.op("Abs", value)
+    total = write.op("ReduceSum", sizes, write.ints(axes), keepdims=write.attribute("keepdims", 1))
+    write.op("Sqrt" if root else "Identity", total, result=write.node.output[0])
+    return True
+
+
 def log_sum_exp(write: Writer) -> bool:
     """Subtract the largest element, if finite, then take the logarithm of the sum of powers."""
     axes = write.reduced_axes()

@@ -22,16 +22,3 @@ def test_integer_exponents_run_on_the_device(base: str, exponent: str, power: in
     result, report = compiled(optimise(model))
     assert report["host_fallback"] == []
     assert np.allclose(run(result, {"x": x})["y"], x**power, rtol=2.0**-20, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("op", "number", "stays"),
-    [("Mul", 1.0, 0), ("Div", 1.0, 0), ("Mul", 1.0000002, 1), ("Div", 0.9999999, 1), ("Mul", 0, 1)],
-)
-def test_only_factors_of_exactly_1_go_away(op: str, number: float, stays: int) -> None:
-    model = onnx.parser.parse_model(
-        f"""<ir_version: 10, opset_import: ["": 20]> g (float[6] x) => (float[6] y)
-        <float one = {{{number}}}> {{ z = {op} (x, one) y = Abs (z) }}"""
-    )
-    found = [node.op_type for node in optimise(model).graph.node]
-    assert found == [op] * stays + ["Abs"]
