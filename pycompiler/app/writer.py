@@ -34,7 +34,7 @@ def write_app(app: App) -> bytes:
     # A builder that must grow copies what it has.
     builder = flatbuffers.Builder(sum(one.nbytes for one in app.constants.values()) + (1 << 24))
     builder.Finish(root.Pack(builder), b"GPFN")
-    data, builder.Bytes = builder.Output(), bytearray()
+    data = memoryview(builder.Bytes)[builder.Head() :]
     return b"".join((data, hashlib.sha256(data).digest()))
 
 

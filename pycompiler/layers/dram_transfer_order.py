@@ -28,13 +28,13 @@ class Order:
     above: IntArray
 
 
-def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
-    """Return the order of the first ``l1bs`` L1Bs of each L2B, or of all.
+def order_of(plan: TransferPlan, alike: bool = False) -> Order:
+    """Return the order of all L1Bs and L2Bs; of the first ones if all are ``alike``.
 
     P0402 if the upload does not bring a long word back to the place that it came from.
     """
     counts = plan.target.counts
-    l1bs = l1bs or counts["l1b"]
+    l1bs, l2bs = (1, 1) if alike else (counts["l1b"], None)
     local = np.empty((l1bs, counts["mab"], counts["pe"], plan.num_lw), dtype=np.int64)
     above: list[IntArray] = []
     start = 0
@@ -49,7 +49,7 @@ def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
             orders[size] = order, *_above(plan, moved, np.unique(order))
         order, group, at = orders[size]
         local[..., chunk.lm : chunk.lm + order.shape[-1]] = start + order
-        above.append(group * plan.dram_words + first + at)
+        above.append(group[:l2bs] * plan.dram_words + first + at[:l2bs])
         start += chunk.l2_words
     return Order(local, np.concatenate(above, axis=1))
 

@@ -45,7 +45,7 @@ class DramImage:
         self._alike = self.slices == 1 and all(sub.size == 1 for sub in above)
         self._levels = _IN_L1B if self._alike else UNIT_LEVELS
         self._groups = target.groups
-        self._order = order_of(self.plan, 1 if self._alike else None)
+        self._order = order_of(self.plan, self._alike)
         words, own = self._order.above, self.plan.dram_words
         if self.slices > 1:  # the words of a group follow each other, slice by slice
             words = words + words // own * (self.dram_words - own)
