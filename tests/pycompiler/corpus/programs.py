@@ -67,6 +67,9 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "stencil": partial(networks.stencil, 30, 46, 2),
 }
 
+#: Encoder layers of the sizes that people use: batch, tokens, width, heads.
+_LARGE = ((4, 256, 768, 12), (2, 197, 768, 12), (4, 128, 512, 8), (8, 49, 384, 6), (16, 64, 256, 4))
+
 _TRAINED = ("perceptron_sgd", "perceptron_adamw", "cnn_sgd", "bottleneck_sgd", "encoder_adam")
 
 _DRAWN: dict[str, Callable[[int], onnx.ModelProto]] = {
@@ -105,6 +108,9 @@ def _all() -> Iterator[Program]:
     for name in _TRAINED:
         step, mixed = partial(training_step, name), {"float_dtype": "mixed"}
         yield Program(f"training/{name}/mixed", step, options=mixed)
+    for sizes in _LARGE:
+        name, layer = "x".join(map(str, sizes)), partial(networks.encoder, *sizes)
+        yield Program(f"large/encoder/{name}", layer, options={"float_dtype": "mixed"})
     for kind, draw in _DRAWN.items():
         for number in range(8):
             mode = {"float_dtype": "float" if number == 7 else "mixed"}
