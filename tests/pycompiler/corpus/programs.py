@@ -26,7 +26,8 @@ MODES = ("float", "mixed")
 class Program:
     """A compile: the function that builds its model, the machine, and options.
 
-    `make test` compiles those that are ``quick``.
+    `make test` compiles those that are ``quick``. Those that are ``optimised`` go through the
+    optimiser of ONNX models first, as the models of users do.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Program:
     machine: str = "mncore2"
     options: Mapping[str, Any] = field(default_factory=dict)
     quick: bool = False
+    optimised: bool = False
 
 
 def _catalogue() -> Iterator[Program]:
@@ -110,7 +112,8 @@ def _all() -> Iterator[Program]:
         yield Program(f"training/{name}/mixed", step, options=mixed)
     for sizes in _LARGE:
         name, layer = "x".join(map(str, sizes)), partial(networks.encoder, *sizes)
-        yield Program(f"large/encoder/{name}", layer, options={"float_dtype": "mixed"})
+        mixed = {"float_dtype": "mixed"}
+        yield Program(f"large/encoder/{name}", layer, options=mixed, optimised=True)
     for kind, draw in _DRAWN.items():
         for number in range(8):
             mode = {"float_dtype": "float" if number == 7 else "mixed"}

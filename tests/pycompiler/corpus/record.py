@@ -19,6 +19,7 @@ from compiling import compiled
 from pycompiler.errors import PycompilerError
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph, print_graph
+from pycompiler.pfvm.optimise import optimise
 from pycompiler.report.codegen_dir import DUMPS
 
 from .programs import PROGRAMS
@@ -51,7 +52,8 @@ def record(name: str) -> Record:
     model = program.build()
     digest = _digest(model.SerializeToString(deterministic=True).hex())
     try:
-        result, report = compiled(model, program.machine, **program.options)
+        used = optimise(model) if program.optimised else model
+        result, report = compiled(used, program.machine, **program.options)
     except PycompilerError as problem:
         return Record(digest, refused=problem.code)
     except Exception as problem:  # a bug: the table shows it, and the other programs go on
