@@ -107,7 +107,7 @@ def build(
         with report.running("export"):
             model = make_model()
         check_model(model)
-        hold(model)
+        model = hold(model)
         with report.running("pfvm") as facts:
             model = with_random_numbers(optimise(model))
             facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}

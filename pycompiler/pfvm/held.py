@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ _HELD: ContextVar[dict[str, Array] | None] = ContextVar("held", default=None)
 
 @contextmanager
 def holding() -> Iterator[None]:
-    """Let :func:`tensor_of` and :func:`proto_of` hold data, until the end of the context."""
+    """Let :func:`tensor_of` and :func:`to_proto` hold data, until the end of the context."""
     before = _HELD.set({})
     try:
         yield
@@ -49,8 +50,7 @@ def tensor_of(array: Array, name: str) -> onnx.TensorProto:
 
 def _hold(array: Array, held: dict[str, Array]) -> str:
     key = f"held {len(held)}"
-    held[key] = array.view()
-    held[key].flags.writeable = False
+    held[key] = np.broadcast_to(array, array.shape)  # a view that nobody may write
     return key
 
 
@@ -78,11 +78,12 @@ def digest_of(array: Array) -> str:
     return digest.hexdigest()
 
 
-def hold(model: onnx.ModelProto) -> None:
-    """Hold the data of the model's own tensors, in place."""
-    for tensor in model.graph.initializer:
-        if not is_held(tensor):
-            tensor.CopyFrom(tensor_of(array_of(tensor), tensor.name))
+def hold(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the data of its own tensors held; ``model`` is unchanged."""
+    out = deepcopy(model)
+    for tensor in out.graph.initializer:
+        tensor.CopyFrom(tensor_of(array_of(tensor), tensor.name))
+    return out
 
 
 def whole(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -100,8 +101,7 @@ def _filled(
 ) -> onnx.ModelProto:
     if not any(map(is_held, model.graph.initializer)):
         return model
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
+    out = deepcopy(model)
     for tensor in out.graph.initializer:
         if is_held(tensor):
             tensor.CopyFrom(made(tensor))

@@ -51,7 +51,7 @@ def converted(model: onnx.ModelProto) -> onnx.ModelProto:
         made.ir_version = max(made.ir_version, _IR_VERSION)
         with_some_type(made)
         onnx.checker.check_model(made)
-        hold(made)
+        made = hold(made)
     except Exception:  # the errors of the converter have no common base class
         return model
     if version < _COMPLETE and not _completed(made, version):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,12 +11,13 @@ import pytest
 import torch
 from compiling import context, model_of, tried
 
+from pycompiler.build import build
 from pycompiler.cache import cache_key
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph.text import print_graph
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
-from pycompiler.pfvm.held import hold, holding, whole
+from pycompiler.pfvm.held import from_proto, hold, holding, to_proto, whole
 from pycompiler.pfvm.optimise import optimise
 
 TARGET = load_target("mini")
@@ -53,9 +55,9 @@ def test_the_graph_is_that_of_the_whole_model(seed: int) -> None:
     large = optimise(model)
     wanted = import_onnx(large, TARGET)
     with holding():
-        light = onnx.ModelProto()
-        light.CopyFrom(model)
-        hold(light)
+        before = model.SerializeToString()
+        light = hold(model)
+        assert model.SerializeToString() == before
         assert light.ByteSize() * 8 < model.ByteSize()
         small = optimise(light)
         assert small.ByteSize() * 8 < large.ByteSize()
@@ -66,6 +68,36 @@ def test_the_graph_is_that_of_the_whole_model(seed: int) -> None:
     assert found.constants.keys() == wanted.constants.keys()
     for name, array in found.constants.items():
         assert array.tobytes() == wanted.constants[name].tobytes()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["FLOAT16", "BFLOAT16", "DOUBLE", "INT64", "BOOL", "UINT8", "INT4", "COMPLEX64", "STRING"],
+)
+def test_data_of_every_type_comes_back(kind: str) -> None:
+    elem, count = onnx.TensorProto.DataType.Value(kind), 5000
+    numbers = [str(n).encode() if kind == "STRING" else n % 2 for n in range(count)]
+    tensor = onnx.helper.make_tensor("w", elem, [count], numbers)
+    result = onnx.helper.make_tensor_value_info("y", elem, [count])
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [result], [tensor]))
+    with holding():
+        (found,) = whole(to_proto(from_proto(hold(model)))).graph.initializer
+    assert found.data_type == elem
+    wanted = onnx.numpy_helper.to_array(tensor)
+    assert np.array_equal(onnx.numpy_helper.to_array(found), wanted)
+
+
+def test_one_model_is_built_for_two_devices(tmp_path: Path) -> None:
+    model = model_of(
+        [("MatMul", ["x", "w"], "y")], {"x": (3, 96)}, ["y"], {"w": np.ones(LARGE, "f")}
+    )
+    results = []
+    for number, device in enumerate(("pfvm:cpu", "emu2:mini")):
+        board = context(device)._board
+        function = build(lambda: model, device, board, {}, tmp_path / f"{number}")
+        results.append(function.run({"x": np.ones((3, 96), np.float32)})["y"].values())
+    assert np.array_equal(*results)
 
 
 def test_a_key_of_the_cache_knows_the_data() -> None:
@@ -79,14 +111,13 @@ def test_a_key_of_the_cache_knows_the_data() -> None:
             data = onnx.numpy_helper.to_array(tensor).copy()
             data[-1, -1] += change
             tensor.CopyFrom(onnx.numpy_helper.from_array(data, "u"))
-            hold(own)
-            return cache_key(own, TARGET, options)
+            return cache_key(hold(own), TARGET, options)
 
     assert key(0) == key(0) != key(1)
 
 
 @pytest.mark.parametrize("device", ["emu2:mini", "pfvm:cpu"])
-def test_training_on_changes_no_compiled_function(device: str, tmp_path) -> None:
+def test_training_on_changes_no_compiled_function(device: str, tmp_path: Path) -> None:
     module = torch.nn.Linear(96, 60)
     function = context(device).compile(
         lambda given: {
