@@ -6,38 +6,39 @@ show from which word of DRAM each word of L2BM comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import PycompilerError, error
+from ..graph.layout import UNIT_LEVELS, Level
 from ..machine import IntArray, Target
 from .dram_transfer_plan import Chunk, Transfer, TransferPlan, local_words
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
-    """The order of a plan's long words, in two parts.
+class ChunkOrder(NamedTuple):
+    """The order of a chunk, whose words begin at ``lm`` in LM and at ``dram`` in DRAM.
 
-    ``local``, shape (L1Bs, MABs, PEs, ``num_lw``): which long word of its L2BM a long word of LM
-    comes from; the words of all chunks are counted. ``above``, shape (L2Bs of the machine, those
-    words): ``group * dram_words + address`` of each of them.
+    ``below``, shape (L1Bs, MABs, PEs, words of LM): which long word of the chunk in L2BM a word
+    comes from. ``group`` and ``at``, shape (L2Bs of the machine, those words): where each of them
+    lies in DRAM, counted from ``dram``. Chunks of one size share their arrays.
     """
 
-    local: IntArray
-    above: IntArray
+    lm: int
+    dram: int
+    below: IntArray
+    group: IntArray
+    at: IntArray
 
 
-def order_of(plan: TransferPlan, alike: bool = False) -> Order:
-    """Return the order of all L1Bs and L2Bs; of the first ones if all are ``alike``.
+def orders_of(plan: TransferPlan, alike: bool = False) -> list[ChunkOrder]:
+    """Return the order of all chunks; of the first L1B and L2B if all are ``alike``.
 
     P0402 if the upload does not bring a long word back to the place that it came from.
     """
-    counts = plan.target.counts
-    l1bs, l2bs = (1, 1) if alike else (counts["l1b"], None)
-    local = np.empty((l1bs, counts["mab"], counts["pe"], plan.num_lw), dtype=np.int64)
-    above: list[IntArray] = []
-    start = 0
+    l1bs, l2bs = (1, 1) if alike else (plan.target.counts["l1b"], None)
+    parts: list[ChunkOrder] = []
     # Chunks of one size bring their words in one order, from their own first word of DRAM on.
     orders: dict[tuple[int, ...], tuple[IntArray, IntArray, IntArray]] = {}
     for chunk in plan.chunks:
@@ -45,13 +46,31 @@ def order_of(plan: TransferPlan, alike: bool = False) -> Order:
         moved = chunk._replace(dram=tuple(part - first for part in chunk.dram))
         size = chunk.lm_steps, chunk.l1_filled, chunk.l2_words, *moved.dram
         if size not in orders:
-            order = _below(plan, chunk, l1bs)
-            orders[size] = order, *_above(plan, moved, np.unique(order))
-        order, group, at = orders[size]
-        local[..., chunk.lm : chunk.lm + order.shape[-1]] = start + order
-        above.append(group[:l2bs] * plan.dram_words + first + at[:l2bs])
-        start += chunk.l2_words
-    return Order(local, np.concatenate(above, axis=1))
+            below = _below(plan, chunk, l1bs)
+            group, at = _above(plan, moved, np.unique(below))
+            orders[size] = below, group[:l2bs], at[:l2bs]
+        parts.append(ChunkOrder(chunk.lm, first, *orders[size]))
+    return parts
+
+
+def words_at(
+    plan: TransferPlan, parts: Sequence[ChunkOrder], at: Mapping[Level, IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Return the group and the word of DRAM that long words of LM come from.
+
+    ``at`` has their coordinates, 0 where a level is missing; they broadcast.
+    """
+    levels = (*UNIT_LEVELS, Level.ADDR, Level.TIME)
+    found = np.broadcast_arrays(*(np.asarray(at.get(level, 0)) for level in levels))
+    l2b, l1b, mab, pe, addr, time = (one.reshape(-1) for one in found)
+    number = np.searchsorted([part.lm for part in parts], addr, "right") - 1
+    group, word = np.empty_like(addr), time * plan.dram_words
+    for one in np.unique(number):
+        part, here = parts[one], number == one
+        local = part.below[l1b[here], mab[here], pe[here], addr[here] - part.lm]
+        group[here] = part.group[l2b[here], local]
+        word[here] += part.dram + part.at[l2b[here], local]
+    return group.reshape(found[0].shape), word.reshape(found[0].shape)
 
 
 def _below(plan: TransferPlan, chunk: Chunk, l1bs: int) -> IntArray:

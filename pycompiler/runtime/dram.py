@@ -13,9 +13,6 @@ from ..pfvm.session import Array
 from .device import Board, DramBlock
 from .image import DramImage, dram_image
 
-#: The validity of a long word all of whose bits have a defined value.
-_VALID = np.uint64(2**64 - 1)
-
 
 @dataclass(frozen=True, eq=False)
 class DramTensor:
@@ -73,11 +70,8 @@ class DramTensor:
 
     def undefined(self) -> NDArray[np.bool_]:
         """Return which elements have no defined value; needs a board that keeps findings."""
-        valid = self.words("validity")
-        dtype = numpy_dtype(self.type.elem)
-        bits = [self.image.unpack(words, dtype) for words in (valid, np.full_like(valid, _VALID))]
-        found, whole = (np.ascontiguousarray(one).view(np.uint8) for one in bits)
-        undefined: NDArray[np.bool_] = (found != whole).reshape(*self.type.shape, -1).any(axis=-1)
+        bits = self.image.taken_from(self.words("validity"))
+        undefined: NDArray[np.bool_] = (bits != np.iinfo(bits.dtype).max).reshape(self.type.shape)
         return undefined
 
     def write(self, array: Array) -> None:

@@ -17,9 +17,6 @@ from .image import DramImage, from_bits
 #: ``read`` of a machine or a debugger, or ``validity`` of a machine.
 Read = Callable[..., NDArray[np.uint64]]
 
-#: The validity of a long word all of whose bits have a defined value.
-_VALID = np.uint64(2**64 - 1)
-
 
 def on_device(value: MNValue) -> bool:
     """Whether a value has a place on the device."""
@@ -50,8 +47,7 @@ class GraphValues:
         """Return which elements nothing has written; ``validity`` asks a sanitized machine."""
         value = self._graph.values[name]
         bits = self._bits(value, validity)
-        whole = np.array([_VALID]).astype(">u8").view(bits.dtype)[0]
-        undefined: NDArray[np.bool_] = (bits != whole).reshape(value.shape)
+        undefined: NDArray[np.bool_] = (bits != np.iinfo(bits.dtype).max).reshape(value.shape)
         return undefined
 
     def _bits(self, value: MNValue, read: Read) -> NDArray[np.unsignedinteger]:

@@ -1,33 +1,54 @@
 """The DRAM image of a value: the address of each element in the DRAMs.
 
-An image is built from the layout's formula and the word order of the download that reads it.
-Images are cached per layout.
+An image is built from the layout's formula and the word order of the download that reads it, chunk
+by chunk: nothing of a tensor's size is made to find an order or an address. Images are cached per
+layout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property, lru_cache, reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from ..graph.dtypes import MNDtype
 from ..graph.half import halves_of, singles_of
 from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
-from ..layers.dram_transfer_order import order_of
+from ..layers.dram_transfer_order import ChunkOrder, orders_of, words_at
 from ..layers.dram_transfer_plan import plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
 
-#: The units of an L1B.
-_IN_L1B = (Level.MAB, Level.PE)
-_BLOCK = 1 << 22  # entries per block: bounds the scratch memory of a large value
+
+class _Coordinates(NamedTuple):
+    """What the coordinates ``at`` of a level add to the number of an element; others hold none.
+
+    ``adds``, shape (numbers, coordinates), is for the flat number of the element, and for the index
+    on each axis that has padding.
+    """
+
+    at: IntArray
+    adds: IntArray
+
+
+class _Words(NamedTuple):
+    """The long words of DRAM that a chunk of one size reads, and what each holds.
+
+    ``place``: ``group * dram_words + word``, from the chunk's first word on. ``lm``: the long word
+    of LM from the chunk's first on. ``adds``: what its unit adds to the numbers of its elements.
+    """
+
+    place: IntArray
+    lm: IntArray
+    adds: IntArray
 
 
 class DramImage:
@@ -37,163 +58,167 @@ class DramImage:
         self.shape = shape
         self.plan = plan_transfer(layout, target)
         self.words_per_long = dtype.words_per_long
+        self._layout = layout
         self._word = np.dtype(f">u{dtype.bits // 8}")
         self._half = dtype is MNDtype.HALF
         self.slices = layout.slices
-        # If all L1Bs hold the same, all groups do: then one L1B and one group tell everything.
         above = (*layout.on(Level.L2B), *layout.on(Level.L1B))
-        self._alike = self.slices == 1 and all(sub.size == 1 for sub in above)
-        self._levels = _IN_L1B if self._alike else UNIT_LEVELS
-        self._groups = target.groups
-        self._order = order_of(self.plan, self._alike)
-        words, own = self._order.above, self.plan.dram_words
-        if self.slices > 1:  # the words of a group follow each other, slice by slice
-            words = words + words // own * (self.dram_words - own)
-        groups = 1 if self._alike else self._groups
-        filled = groups * self.dram_words * self.words_per_long
-        #: Of numbers of elements and of words. There are some for every element.
-        most = max(filled, prod(shape), self._strides()[Level.TIME] * self.slices)
-        self._number = np.dtype(np.int32 if most < 1 << 31 else np.int64)
-        self._above = words.astype(self._number)
-        self._local = self._order.local.reshape(-1).astype(self._number)
-        lm, word = _places(layout, shape, self._strides(), self._number)
-        self._take = np.empty(lm.size, self._number)
-        self._fill = np.full(filled, -1, self._number)
-        for first, places in self._copied(layout, lm, word, self._copies(layout, target)):
-            elements = np.arange(first, first + places.shape[1], dtype=self._number)
-            before = self._fill[places]
-            self._fill[places] = elements
-            if ((before >= 0) & (before != elements) | (self._fill[places] != elements)).any():
-                reason = "two elements fall on one word of DRAM"
-                raise error("P0402", layout=str(layout), reason=reason)
-            # The first copy has the digits 0.
-            self._take[elements] = places[0]
-
-    @property
-    def alike(self) -> bool:
-        """Whether all groups hold the same, so that the words of one group tell everything."""
-        return self._alike
+        #: If all L1Bs hold the same, all groups do: then one L1B and one group tell everything.
+        self.alike = self.slices == 1 and all(sub.size == 1 for sub in above)
+        self._groups = 1 if self.alike else target.groups
+        self._orders = orders_of(self.plan, self.alike)
+        pairs = enumerate(zip(shape, layout.padded_shape, strict=True))
+        #: The axes that have padding.
+        self._cut = [axis for axis, (size, padded) in pairs if size < padded]
+        ranges = {**layout_ranges(target), Level.W: self.words_per_long}
+        ranges |= {Level.ADDR: self.plan.num_lw, Level.TIME: self.slices}
+        copies = layout.copies(ranges)
+        if all(sub.level is not Level.W or sub.size == 1 for sub in (*layout.subaxes, *copies)):
+            # A dtype that is not packed fills each word of the long word with the same element.
+            copies += (SubAxis(self.words_per_long, Level.W),)
+        if self.alike:
+            copies = tuple(one for one in copies if one.level not in (Level.L2B, Level.L1B))
+        self._of = {level: self._coordinates(level, ranges[level], copies) for level in Level}
+        #: By identity of the arrays that chunks of one size share, and by their rows.
+        self._patterns: dict[tuple[int, int], _Words] = {}
+        for order in self._orders:  # P0402 is told before anything is packed
+            self._words(order)
 
     @property
     def taken(self) -> IntArray:
-        """The word of each element, flat; words have the dtype's width."""
-        return self._take
+        """The word of each element, flat; words have the dtype's width. It is made anew."""
+        each = self.words_per_long
+        return self._first(np.arange(self._groups * self.dram_words * each).reshape(-1, each))
 
     @property
     def owners(self) -> IntArray:
-        """The element of each word, -1 for padding; of one group if all groups are alike."""
-        return self._fill
+        """The element of each word, -1 for padding; of one group if all groups are alike.
+
+        It is made anew.
+        """
+        out = np.full((self._groups * self.dram_words, self.words_per_long), -1)
+        for place, elements in self.blocks():
+            out[place] = elements
+        return out.reshape(-1)
 
     @property
     def dram_words(self) -> int:
         """Long words per group, for all time slices together."""
         return self.slices * self.plan.dram_words
 
-    def _sources(self, lm: IntArray) -> IntArray:
-        """Return ``group * dram_words + word`` of the DRAM long words that words of LM come from.
+    def _coordinates(self, level: Level, count: int, copies: tuple[SubAxis, ...]) -> _Coordinates:
+        """Return what the ``count`` coordinates of a level hold. P0402 if two elements meet."""
+        at, adds = np.zeros(1, np.int64), np.zeros((1 + len(self._cut), 1), np.int64)
+        digits = [(copy, [0] * len(adds)) for copy in copies if copy.level is level]
+        for axis, subs in enumerate(self._layout.axes):
+            weight, flat = 1, prod(self.shape[axis + 1 :])
+            for sub in reversed(subs):
+                weights = [weight * flat, *(weight * (axis == cut) for cut in self._cut)]
+                digits += [(sub, weights)] if sub.level is level else []
+                weight *= sub.size
+        for sub, weights in digits:
+            digit = np.arange(sub.size, dtype=np.int64)
+            at = (at[:, None] + digit * sub.stride).reshape(-1)
+            adds = _sums(adds, np.array(weights)[:, None] * digit)
+        if len(np.unique(at)) < len(at) or at.max() >= count:
+            raise self._two_meet()
+        return _Coordinates(at, adds)
 
-        ``lm`` are indices in the array of LM words.
+    def _two_meet(self) -> PycompilerError:
+        reason = "two elements fall on one word of DRAM"
+        return error("P0402", layout=str(self._layout), reason=reason)
+
+    def _words(self, order: ChunkOrder) -> _Words:
+        """Return the words that a chunk reads. P0402 if one of them is two elements."""
+        # Words behind the layout's rows hold nothing.
+        rows = min(order.below.shape[-1], self.plan.layout.num_lw(1) - order.lm)
+        key = id(order.below), rows
+        if key not in self._patterns:
+            units = [self._of[level] for level in UNIT_LEVELS]
+            l2b, *inner = (unit.at for unit in units)
+            below = order.below[..., :rows][np.ix_(*inner)]
+            group, at = (array[l2b[:, None], below.reshape(-1)] for array in order[-2:])
+            size = int(at.max()) + 1
+            word = (group * size + at).reshape(-1)
+            adds = reduce(_sums, (unit.adds for unit in units))
+            adds = np.repeat(adds, rows, axis=1)
+            lm = np.tile(np.arange(rows), word.size // rows)
+            owner = np.full(int(word.max()) + 1, -1)
+            owner[word] = np.arange(word.size)
+            of_word = owner[word]
+            if (adds[:, of_word] != adds).any() or (lm[of_word] != lm).any():
+                raise self._two_meet()
+            group, at = np.divmod(np.flatnonzero(owner >= 0), size)
+            kept = owner[owner >= 0]
+            self._patterns[key] = _Words(group * self.dram_words + at, lm[kept], adds[:, kept])
+        return self._patterns[key]
+
+    def blocks(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield what long words hold, for each chunk of each time slice.
+
+        First their places, ``group * dram_words + word``; then, shape (long words, words in a long
+        word), the flat numbers of the elements, -1 for padding.
         """
-        share = self._local.size
-        l2b, local = np.divmod(lm, share) if lm.size and lm.max() >= share else (0, lm)
-        time, l2b = np.divmod(l2b, len(self._above)) if self.slices > 1 else (0, l2b)
-        found: IntArray = self._above[l2b, self._local[local]]
-        return found + time * self.plan.dram_words
-
-    def _copies(self, layout: Layout, target: Target) -> list[SubAxis]:
-        """Return the digits of units and of words in a long word on which elements have copies."""
-        ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
-        here = (*self._levels, Level.W)
-        return [one for one in layout.copies({**ranges, Level.ADDR: 1}) if one.level in here]
-
-    def _distances(self, copy: SubAxis) -> IntArray | None:
-        """Return the distance in DRAM, in long words, from the first copy on a digit to each copy.
-
-        None if the distance differs from element to element. Copies that are loaded from the same
-        words count as one.
-        """
-        level = UNIT_LEVELS.index(copy.level)
-        array, axis = (self._order.local, level - 1) if level else (self._above, 0)
-        unit = np.arange(array.shape[axis])
-        first = unit - unit // copy.stride % copy.size * copy.stride
-        behind = array - array.take(first, axis)
-        found = [behind.take(unit[unit - first == k * copy.stride], axis) for k in range(copy.size)]
-        distances = [int(one.flat[0]) for one in found]
-        if any((one != distance).any() for one, distance in zip(found, distances, strict=True)):
-            return None
-        if level and any(distances):
-            return None
-        return np.unique(distances).astype(np.int64)
-
-    def _copied(
-        self, layout: Layout, lm: IntArray, word: IntArray, copies: Sequence[SubAxis]
-    ) -> Iterator[tuple[int, IntArray]]:
-        """Yield blocks ``(first element, places[copy, element])`` that cover ``copies``."""
-        strides = self._strides()
-        at, shift = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        packed = any(sub.size > 1 for sub in layout.on(Level.W))
-        if not packed and not any(copy.level is Level.W for copy in copies):
-            # A dtype that is not packed fills each word of the long word with the same element.
-            shift = np.arange(self.words_per_long, dtype=np.int64)
-        for copy in copies:
-            digit = np.arange(copy.size, dtype=np.int64) * copy.stride
-            if copy.level is Level.W:
-                shift = (shift[:, None] + digit).reshape(-1)
-            elif (distances := self._distances(copy)) is not None:
-                shift = (shift[:, None] + distances * self.words_per_long).reshape(-1)
-            else:
-                at = (at[:, None] + digit * strides[copy.level]).reshape(-1)
-        at, shift = at.astype(self._number), shift.astype(self._number)
-        size = max(1, _BLOCK // (at.size * shift.size))
-        for first in range(0, lm.size, size):
-            part = slice(first, first + size)
-            found = self._sources(at[:, None] + lm[part]) * self.words_per_long + word[part]
-            yield first, (found[:, None] + shift[:, None]).reshape(-1, found.shape[-1])
-
-    def _strides(self) -> dict[Level, int]:
-        """Return, per level, the words between two coordinates in the array of LM words."""
-        strides, stride = {Level.ADDR: 1}, self.plan.num_lw
-        for level in reversed(self._levels):
-            strides[level] = stride
-            stride *= self.plan.target.level_range[level.value]
-        strides[Level.TIME] = stride
-        return strides
+        addr, word, time = (self._of[level] for level in (Level.ADDR, Level.W, Level.TIME))
+        row = np.full(self.plan.num_lw, -1)
+        row[addr.at] = np.arange(len(addr.at))
+        columns = np.full((len(word.adds), self.words_per_long), -1)
+        columns[:, word.at] = word.adds
+        for when, adds in zip(time.at.tolist(), time.adds.T, strict=True):
+            own = addr.adds + adds[:, None]
+            for order in self._orders:
+                words = self._words(order)
+                rows = row[order.lm + words.lm]
+                longs = words.adds + own[:, rows]
+                found = longs[0][:, None] + columns[0]
+                for axis, index, column in zip(self._cut, longs[1:], columns[1:], strict=True):
+                    if index.max() + column.max() >= self.shape[axis]:
+                        found[index[:, None] + column >= self.shape[axis]] = -1
+                if rows.min() < 0:
+                    found[rows < 0] = -1
+                found[:, columns[0] < 0] = -1
+                yield words.place + order.dram + when * self.plan.dram_words, found
 
     def same_order(self, other: DramImage) -> bool:
         """Whether words packed by one image can be unpacked by the other."""
-        if self is other:
-            return True
-        if (self.shape, self._word, self._half) != (other.shape, other._word, other._half):
-            return False
-        if self._fill.shape != other._fill.shape:
-            return False
-        return np.array_equal(self._fill, other._fill)
+        return self is other or self._facts == other._facts
+
+    @cached_property
+    def _facts(self) -> tuple[object, ...]:
+        digest = hashlib.sha256(self.owners.tobytes()).digest()
+        return self.shape, self._word, self._half, digest
 
     def pack(self, array: Array) -> NDArray[np.uint64]:
         """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
         flat = np.ascontiguousarray(array).reshape(-1)
-        if flat.dtype == np.bool_:  # on the device true is all ones, so it can serve as a mask
-            flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
-        elif self._half and flat.dtype.kind not in "iu":
-            flat = halves_of(flat)
-        elif flat.itemsize < self._word.itemsize and flat.dtype.kind in "iu":
-            flat = flat.astype(np.dtype(f"i{self._word.itemsize}"))
-        elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
-            flat = flat.astype(np.float32)
-        bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
-        padded = np.append(bits, bits.dtype.type(0))  # index -1 selects this zero
-        fill = self._fill.reshape(-1, self.words_per_long)
-        longs = np.empty(len(fill), np.uint64)
-        for first in range(0, len(fill), _BLOCK):  # Ctrl-C is heard between two blocks
-            block = slice(first, first + _BLOCK)
-            longs[block] = padded[fill[block]].astype(self._word).view(">u8")[:, 0]
-        return np.broadcast_to(longs.reshape(-1, self.dram_words), (self._groups, self.dram_words))
+        longs = np.zeros(self._groups * self.dram_words, np.uint64)
+        for place, elements in self.blocks() if flat.size else ():
+            bits = self._bits(flat.take(elements, mode="clip"))
+            if elements.min() < 0:
+                bits[elements < 0] = 0
+            longs[place] = bits.astype(self._word).view(">u8")[:, 0]
+        groups = self.plan.target.groups
+        return np.broadcast_to(longs.reshape(-1, self.dram_words), (groups, self.dram_words))
+
+    def _bits(self, found: Array) -> NDArray[np.unsignedinteger]:
+        """Return the words of elements on the device."""
+        width = self._word.itemsize
+        if found.dtype == np.bool_:  # on the device true is all ones, so it can serve as a mask
+            found = -found.astype(np.dtype(f"i{width}"))
+        elif self._half and found.dtype.kind not in "iu":
+            found = halves_of(found)
+        elif found.itemsize < width and found.dtype.kind in "iu":
+            found = found.astype(np.dtype(f"i{width}"))
+        elif found.itemsize < width:  # 16-bit floats are singles on the device
+            found = found.astype(np.float32)
+        return found.view(np.dtype(f"u{width}"))
 
     def place(self, element: int) -> tuple[int, int, int]:
         """Return group, long word and word inside it of a flat element; of copies, the first."""
-        long, part = divmod(int(self._take[element]), self.words_per_long)
-        group, word = divmod(long, self.dram_words)
-        return group, word, part
+        index = (np.array(one) for one in np.unravel_index(element, self.shape))
+        found = self._layout.coordinates(*index)
+        group, word = words_at(self.plan, self._orders, found)
+        return int(group), int(word), int(found.get(Level.W, np.array(0)))
 
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
         """Return the tensor whose long words, as :meth:`pack` makes them, are ``words``.
@@ -205,8 +230,19 @@ class DramImage:
 
     def taken_from(self, words: NDArray[np.uint64]) -> NDArray[np.unsignedinteger]:
         """Return the word of each element, flat, out of the long words of all groups."""
-        found: NDArray[np.unsignedinteger] = words.reshape(-1).astype(">u8").view(self._word)
-        return found[self._take]
+        return self._first(words.reshape(-1, 1).astype(">u8").view(self._word))
+
+    def _first(self, words: NDArray[Any]) -> NDArray[Any]:
+        """Return the first copy of each element, flat; ``words`` has a row for each long word."""
+        out = np.empty(prod(self.shape) + 1, words.dtype)  # padding falls on the last one
+        for place, elements in self.blocks():
+            out[elements[::-1, ::-1]] = words[place][::-1, ::-1]  # numpy keeps the last
+        return out[:-1]
+
+
+def _sums(first: IntArray, second: IntArray) -> IntArray:
+    """Return all sums of a column of ``first`` and one of ``second``, row by row."""
+    return (first[:, :, None] + second[:, None, :]).reshape(len(first), -1)
 
 
 def from_bits(bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], half: bool) -> Array:
@@ -224,23 +260,6 @@ def from_bits(bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], ha
         return np.asarray(bits.astype(np.uint32).view(np.float32).astype(dtype))
     native: Array = bits.astype(bits.dtype.newbyteorder("=")).view(dtype)
     return native
-
-
-def _places(
-    layout: Layout, shape: tuple[int, ...], strides: Mapping[Level, int], number: np.dtype[Any]
-) -> tuple[IntArray, IntArray]:
-    """Return each element's index in the array of LM words, and its word there, as ``number``."""
-    lm, word = np.zeros(shape, number), np.zeros(shape, number)
-    for axis, size in enumerate(shape):
-        index = np.arange(size, dtype=np.int64)
-        index = index.reshape([-1 if number == axis else 1 for number in range(len(shape))])
-        alone = Layout((layout.axes[axis],))
-        for level, coordinate in alone.coordinates(index).items():
-            if level is Level.W:
-                word += coordinate.astype(number)
-            else:
-                lm += (coordinate * strides[level]).astype(number)
-    return lm.reshape(-1), word.reshape(-1)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ...machine import IntArray, Target
 from ..base import layout_of
 from ..default_layout import built
-from ..dram_transfer_order import Order, order_of
+from ..dram_transfer_order import ChunkOrder, orders_of, words_at
 from ..dram_transfer_plan import plan_transfer
 
 #: Rows go to L2Bs as a whole if that takes less than this part of the elements.
@@ -106,23 +106,12 @@ def units_in_dram(value: MNValue, target: Target) -> tuple[IntArray, IntArray]:
     rows = prod(front)
     unit = unit_of(value.dtype, target)
     count = -(-value.shape[-1] // unit)
-    at = {level: np.zeros((rows, count), np.int64) for level in Level}
     index = [found.reshape(rows, 1) for found in np.indices(front)]
     index.append(np.arange(count)[None, :] * unit)
-    for own, subs in zip(index, layout.axes, strict=True):
-        rest = own
-        for number, sub in enumerate(reversed(subs)):
-            last = number == len(subs) - 1
-            digit = rest if last else rest % sub.size
-            rest = rest // sub.size
-            at[sub.level] = at[sub.level] + digit * sub.stride
-    plan = plan_transfer(layout.slice, target)
-    order = _order(layout.slice, target)
-    local = order.local[at[Level.L1B], at[Level.MAB], at[Level.PE], at[Level.ADDR]]
-    found = order.above[at[Level.L2B], local]
-    return found // plan.dram_words, found % plan.dram_words + at[Level.TIME] * plan.dram_words
+    plan = plan_transfer(layout, target)
+    return words_at(plan, _orders(layout.slice, target), layout.coordinates(*index))
 
 
 @lru_cache(maxsize=4)
-def _order(layout: Layout, target: Target) -> Order:
-    return order_of(plan_transfer(layout, target))
+def _orders(layout: Layout, target: Target) -> list[ChunkOrder]:
+    return orders_of(plan_transfer(layout, target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from math import prod
 
 import numpy as np
@@ -14,13 +15,13 @@ from reference_image import held, lm_words
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Broadcast, Layout, Level, MNDtype, SubAxis, parse_layout
+from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.layers import dram_transfer_order
-from pycompiler.layers.dram_transfer_order import order_of
+from pycompiler.layers.dram_transfer_order import orders_of, words_at
 from pycompiler.layers.dram_transfer_plan import Transfer, plan_transfer
 from pycompiler.layers.lookup.rows import table_layout
 from pycompiler.machine import IntArray, Target, load_target
 from pycompiler.planners.axis_classes import machine_digits
-from pycompiler.runtime import image as images
 from pycompiler.runtime.image import DramImage
 
 DTYPES = {MNDtype.FLOAT: np.uint32, MNDtype.LONG: np.int64, MNDtype.HALF: np.uint16}
@@ -30,11 +31,11 @@ class General(DramImage):
     """An image that never looks at one L1B alone."""
 
     @property
-    def _alike(self) -> bool:  # type: ignore[override]
+    def alike(self) -> bool:  # type: ignore[override]
         return False
 
-    @_alike.setter
-    def _alike(self, found: bool) -> None:
+    @alike.setter
+    def alike(self, found: bool) -> None:
         self.was_alike = found
 
 
@@ -49,7 +50,7 @@ def same_images(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: 
     words = image.pack(array)
     assert words.shape == (target.groups, image.dram_words)
     assert image.dram_words == general.dram_words
-    held = (general._fill.reshape(target.groups, -1) >= 0).any(1)
+    held = (general.owners.reshape(target.groups, -1) >= 0).any(1)
     assert held[0]
     assert np.array_equal(words[held], general.pack(array)[held])
     if not general.was_alike:
@@ -115,7 +116,7 @@ def test_every_copy_of_every_element(machine: str, examples: int) -> None:
         shape = tuple(min(size, rng.choice([3, 7, 30])) for size in shape)
         image = DramImage(layout, shape, dtype, target)
         fill = np.broadcast_to(
-            image._fill.reshape(-1, image.dram_words, image.words_per_long),
+            image.owners.reshape(-1, image.dram_words, image.words_per_long),
             (target.groups, image.dram_words, image.words_per_long),
         )
         wanted = held(layout, shape, dtype, target)
@@ -124,10 +125,13 @@ def test_every_copy_of_every_element(machine: str, examples: int) -> None:
         filled = {place for place in zip(*np.nonzero(fill >= 0), strict=True)}
         assert {place for place in filled if place[0] in groups} == set(wanted)
         plan = plan_transfer(layout, target)
-        order = order_of(plan)
-        rows = plan.layout.num_lw(1)
-        whole = order.above[:, order.local[..., :rows]].reshape(-1)
-        assert np.array_equal(whole, lm_words(plan).reshape(-1))
+        words = lm_words(plan)
+        words = words.reshape(-1, *words.shape[2:])
+        at = dict(
+            zip((*UNIT_LEVELS, Level.ADDR), np.indices(words.shape, sparse=True), strict=True)
+        )
+        group, word = words_at(plan, orders_of(plan), at)
+        assert np.array_equal(group * plan.dram_words + word, words)
 
     case()
 
@@ -139,19 +143,34 @@ def test_tables(target: Target, shape: tuple[int, int], dtype: MNDtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tensors_are_packed_in_blocks(monkeypatch: pytest.MonkeyPatch, dtype: MNDtype) -> None:
+def test_tensors_are_packed_in_blocks(dtype: MNDtype) -> None:
     """Each element is where the image says, also where a block ends."""
-    target, shape = load_target("mini"), (37, 11)
+    target, shape = load_target("mini"), (307, 17)
     image = DramImage(table_layout(shape, dtype, target), shape, dtype, target)
     array = np.arange(1, prod(shape) + 1, dtype=np.dtype(DTYPES[dtype])).reshape(shape)
-    monkeypatch.setattr(images, "_BLOCK", 5)
     words = image.pack(array)
-    assert image.dram_words > 3 * 5
+    assert len(list(image.blocks())) > 3
     bits, count = 64 // image.words_per_long, image.words_per_long
     for element, value in enumerate(array.flat):
         group, long, part = image.place(element)
         word = int(words[group, long]) >> bits * (count - 1 - part) & (1 << bits) - 1
         assert word == value
+
+
+def test_nothing_of_a_tensors_size_is_made_for_its_order() -> None:
+    """The host has the tensor and its long words, and little else."""
+    target, shape = load_target("mncore2"), (30_000, 512)
+    layout, array = table_layout(shape, MNDtype.FLOAT, target), np.ones(shape, np.float32)
+    tracemalloc.start()
+    try:
+        image = DramImage(layout, shape, MNDtype.FLOAT, target)
+        assert tracemalloc.get_traced_memory()[1] < array.nbytes // 10
+        tracemalloc.reset_peak()
+        words = image.pack(array)
+        own = words.base.nbytes if words.base is not None else words.nbytes
+        assert tracemalloc.get_traced_memory()[1] < own + array.nbytes // 5
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -200,6 +219,6 @@ def test_the_order_looks_at_each_word_of_dram_a_few_times(monkeypatch: pytest.Mo
             parse_layout(f"(({rows}:1), (4_MAB:1, 4_PE:1, 2_W:1); B@[L1B])"), target
         )
         seen = 0
-        order_of(plan)
+        orders_of(plan)
         assert len(plan.chunks) > rows // 500
         assert 0 < seen <= 4 * target.groups * plan.dram_words
