@@ -193,7 +193,7 @@ def outcome(case: Case, machine: str, between: bool, options: dict[str, Any]) ->
     built = time.perf_counter() - began
     host = report.data.get("host_fallback") or []
     found = DeviceFunction(made.app, Board(target)).run(given)
-    wanted = HostSession(model.SerializeToString(), "model").run(given)
+    wanted = HostSession(model, "model").run(given)
     right = all(np.array_equal(found[name].values(), wanted[name]) for name in wanted)
     if not right:
         return "WRONG", ""

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx import numpy_helper
 
-from .app.writer import write_app
+from .app.writer import app_content
 from .cache import CompileCache, cache_key, cache_states
 from .errors import HostFallbackWarning, PycompilerError, error, internal, located
 from .executors import Workers
@@ -20,7 +19,7 @@ from .files import read_input, write_file
 from .graph.graph import TensorType
 from .halves_or_singles import compile_cheapest
 from .options import ANNEALED, OFF, parse_options, with_preset
-from .pfvm.held import hold, holding, whole
+from .pfvm.held import array_of, copied, data_held, files_of, hold, holding, with_data
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -111,19 +110,20 @@ def build(
         with report.running("pfvm") as facts:
             model = with_random_numbers(optimise(model))
             facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
-        files = {MODEL_ONNX: _serialized(whole(model))}
+        files = files_of(model, MODEL_ONNX)
         if checked.out_onnx is not None:
             lowered = lower(model, None if board is None else board.target)
-            write_file(checked.out_onnx, _serialized(whole(lowered)))
+            for name, content in files_of(lowered, checked.out_onnx.name).items():
+                write_file(checked.out_onnx.with_name(name), content)
         try:
             if board is None:
-                function: Function = host_function(whole(model), registry)
+                function: Function = host_function(copied(model), registry)
             else:
                 asked = Request(model, board.target, checked, report)
                 made = _artifacts(asked, cache, options or {})
                 report.progress("app")
                 files[MODEL_VSM] = made.vsm.encode()
-                files[MODEL_APP] = write_app(made.app)
+                files[MODEL_APP] = app_content(made.app)
                 files |= made.files
                 report.progress("load")
                 function = DeviceFunction(made.app, board, registry)
@@ -196,7 +196,8 @@ def _tuned(request: Request, given: Mapping[str, Any]) -> Artifacts | None:
     )
     device = report.data["device"]
     with report.running("tune") as facts, Workers(options.executor) as workers:
-        facts_of_model = _serialized(whole(model)), request.target.source, device
+        key = cache_key(model, request.target, options)
+        facts_of_model = (key, model, data_held(model)), request.target.source, device
         search = Search(facts_of_model, workers, options.tune_seconds, report.progress)
         try:
             best = search.run(candidates, options.tune)
@@ -211,13 +212,6 @@ def _tuned(request: Request, given: Mapping[str, Any]) -> Artifacts | None:
     warn_of_fallback(report)
     warn_of_specs(report)
     return best
-
-
-def _serialized(model: onnx.ModelProto) -> bytes:
-    try:
-        return bytes(model.SerializeToString())
-    except Exception as problem:  # protobuf raises several kinds if a model is too large
-        raise error("P0110", reason=" ".join(str(problem).split())) from problem
 
 
 def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
@@ -238,13 +232,13 @@ def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> H
     renewed = {key: changed[v] for key, v in zip(outputs, results, strict=True) if v in changed}
     results = [value for value in results if value not in changed]
     outputs = [key for key in outputs if key not in renewed]
-    defaults = {t.name: numpy_helper.to_array(t) for t in prepared.graph.initializer}
+    defaults = {t.name: array_of(t) for t in prepared.graph.initializer}
     state = {
         value: registry.share(name, types[value], defaults[value])
         for value, name in registered(prepared).items()
     }
     given, made = typed(inputs, ports), typed(outputs, results)
-    return HostFunction(_serialized(model), given, made, state, renewed)
+    return HostFunction(model, given, made, state, renewed)
 
 
 def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
@@ -254,8 +248,9 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     """
     if board is None:
         path = folder / MODEL_ONNX
-        model = _with_data(parse_model(read_file(folder, MODEL_ONNX), path), path)
-        return host_function(model, registry)
+        with holding():
+            model = _with_data(parse_model(read_file(folder, MODEL_ONNX), path), path)
+            return host_function(model, registry)
     if folder.suffix == ".app" and folder.is_file():
         return function_of(read_input(folder), str(folder), board, registry)
     path = folder / MODEL_APP
@@ -295,11 +290,10 @@ def settled_model(model: onnx.ModelProto, sizes: Sizes | None = None) -> onnx.Mo
 def _with_data(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     """Return the model with its external data, which lies beside the file ``path``. P0002."""
     try:
-        onnx.load_external_data_for_model(model, str(path.parent))
+        return with_data(model, path.parent)
     except Exception as problem:
         reason = f"its external data cannot be read ({problem})"
         raise error("P0002", path=path, reason=reason) from problem
-    return model
 
 
 def parse_model(data: bytes, path: Path) -> onnx.ModelProto:

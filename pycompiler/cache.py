@@ -20,8 +20,8 @@ from typing import Any
 import onnx
 
 from .app.reader import read_app
-from .app.writer import write_app
-from .files import temporary_file, trim
+from .app.writer import app_content
+from .files import pieces, temporary_file, trim
 from .machine import Target
 from .options import Options, decisive
 from .pfvm.held import array_of, digest_of, is_held
@@ -79,7 +79,8 @@ class CompileCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             with temporary_file(self.folder, path.name) as building:
                 with zipfile.ZipFile(building, "w") as entry:
-                    entry.writestr(_APP, write_app(made.app))
+                    with entry.open(_APP, "w", force_zip64=True) as file:
+                        file.writelines(pieces(app_content(made.app)))
                     parts: dict[str, str | bytes]
                     parts = {_VSM: made.vsm, _FACTS: json.dumps(facts)}
                     parts |= {_FILES + name: content for name, content in made.files.items()}

@@ -19,15 +19,25 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .errors import error
 
-#: Most bytes of a model or an app: neither ONNX nor flatbuffers can hold more.
-MODEL_BYTES = (1 << 31) - 1
+#: Most bytes of a model or an app, as in the reader of apps that is written in Rust.
+MODEL_BYTES = 1 << 34
 #: Most bytes of a file that people write: a list of layouts, a script.
 TEXT_BYTES = 1 << 26
+
+#: Behind the name of a file: that of the one beside it with its large tensors.
+DATA = ".data"
+
+#: What a file gets: bytes, or parts of which none is copied before it is written.
+Content = bytes | Sequence[bytes | NDArray[Any]]
 
 _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.pycompiler\Z", re.DOTALL)
 _SHOWN = 32  # characters of the final name in the name of a temporary file
@@ -93,7 +103,25 @@ def trim(paths: Iterable[Path], most: int) -> None:
             size -= own
 
 
-def write_file(path: Path, content: bytes) -> None:
+def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of an array, row-major and little-endian."""
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    return little.reshape(-1).view(np.uint8)
+
+
+def pieces(content: Content) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a content, part by part."""
+    for part in [content] if isinstance(content, bytes) else content:
+        yield part if isinstance(part, bytes) else raw(part).data
+
+
+def put(path: Path | int, content: Content) -> None:
+    """Write a content to a path, or to an open file, which is closed then."""
+    with open(path, "wb") as file:
+        file.writelines(pieces(content))
+
+
+def write_file(path: Path, content: Content) -> None:
     """Write one file, and make the folders above it. P0003 if it cannot.
 
     What was there stays until the new content is complete. A device or a pipe gets the content
@@ -106,7 +134,7 @@ def write_file(path: Path, content: bytes) -> None:
             _write_directly(target, content)
             return
         with temporary_file(target.parent, target.name) as building:
-            building.write_bytes(content)
+            put(building, content)
             if target.exists():
                 building.chmod(stat.S_IMODE(target.stat().st_mode))
             building.replace(target)
@@ -114,7 +142,7 @@ def write_file(path: Path, content: bytes) -> None:
         raise error("P0003", path=path, reason=blame(problem, path)) from problem
 
 
-def _write_directly(path: Path, content: bytes) -> None:
+def _write_directly(path: Path, content: Content) -> None:
     if path.is_dir():
         raise IsADirectoryError("it is a folder")
     try:
@@ -124,8 +152,7 @@ def _write_directly(path: Path, content: bytes) -> None:
             raise OSError("nobody reads this pipe") from problem
         raise
     os.set_blocking(handle, True)
-    with open(handle, "wb") as file:
-        file.write(content)
+    put(handle, content)
 
 
 def blame(problem: BaseException, path: Path) -> str:

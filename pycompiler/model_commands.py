@@ -20,7 +20,7 @@ from emu2.streams import tell
 
 from .app.dump import dump_app
 from .app.reader import read_app
-from .app.writer import write_app
+from .app.writer import app_content
 from .build import build, load_function, load_model
 from .command_files import NEW_FOLDER, READ, WRITTEN, claim_data
 from .console import table_console
@@ -184,5 +184,5 @@ def app_command(path: Path, out: Path, device: str | None) -> None:
     PATH is a model.app, or a codegen_dir that has one.
     """
     data = read_file(path, MODEL_APP) if path.is_dir() else read_input(path)
-    write_file(out, write_app(placed_app(data, str(path), device)))
+    write_file(out, app_content(placed_app(data, str(path), device)))
     click.echo(f"wrote {out}")

@@ -39,7 +39,7 @@ given = {"x": np.random.default_rng(1).standard_normal((2, 3, 4, 5)).astype(np.f
 model = model_of([("ThresholdedRelu", ["x"], "y")], {"x": (2, 3, 4, 5)}, ["y"])
 result, report = compiled(model)
 assert report["host_fallback"] == [], report["host_fallback"]
-wanted = HostSession(model.SerializeToString(), "model").run(given)
+wanted = HostSession(model, "model").run(given)
 np.testing.assert_array_equal(run(result, given)["y"], wanted["y"])
 """,
     "An option": """

@@ -9,7 +9,11 @@ from ..emit.line_table import LineTable
 from ..emit.relocation import Relocation
 from ..pfvm.session import Array
 
-FORMAT = 4
+FORMAT = 5
+#: In files of this format, each constant has its data inside of the flatbuffer.
+INSIDE = 4
+#: The data of a constant begins at a multiple of so many bytes, which suits all processors.
+ALIGNED = 64
 
 #: Length of the SHA-256 digest at the end of a file. Readers of flatbuffers ignore it.
 DIGEST_BYTES = 32

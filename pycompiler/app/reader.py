@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
+
+import emu2
 
 from ..emit.line_table import LineTable, Owner
 from ..emit.relocation import Relocation
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
-from .buffer import APP, DamagedBufferError, check_buffer
 from .generated import gpfnapp_generated
-from .model import DIGEST_BYTES, FORMAT, App, AppPlace, AppValue, DeviceSegment, HostSegment, Port
+from .model import (
+    ALIGNED,
+    DIGEST_BYTES,
+    FORMAT,
+    INSIDE,
+    App,
+    AppPlace,
+    AppValue,
+    DeviceSegment,
+    HostSegment,
+    Port,
+)
 from .verify import value_faults
 
 _fb: Any = gpfnapp_generated
 
 
+class _DamagedError(ValueError):
+    """The contents of an app are damaged."""
+
+
 def read_app(data: bytes, path: str) -> App:
     """Return the app in ``data``; ``path`` names it in diagnostics. P0501, P0502."""
-    if len(data) < 8 or not _fb.App.AppBufferHasIdentifier(data, 0):
-        raise error("P0501", path=path, reason="it lacks the identifier GPFN")
-    # Unpacking damaged offsets and lengths can take any time and memory, so check the digest first.
-    if hashlib.sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
-        raise error("P0501", path=path, reason="it is damaged, its digest is wrong")
     try:
-        check_buffer(data[:-DIGEST_BYTES], APP)
+        # Unpacking damaged offsets and lengths would take any time and memory.
+        end = emu2._core.check_app(data)
         found = _fb.App.GetRootAs(data, 0)
-        if found.Format() != FORMAT:
+        if found.Format() not in (INSIDE, FORMAT):
             raise error("P0502", path=path, found=found.Format(), wanted=FORMAT)
-        return _app(_fb.AppT.InitFromObj(found))
-    except DamagedBufferError as problem:
+        return _app(_fb.AppT.InitFromObj(found), memoryview(data)[:-DIGEST_BYTES], end)
+    except emu2.EmulatorError as problem:
+        raise error("P0501", path=path, reason=problem.message) from problem
+    except _DamagedError as problem:
         raise error("P0501", path=path, reason=str(problem)) from problem
 
 
@@ -42,25 +56,25 @@ def _text(data: bytes | None) -> str:
     return "" if data is None else data.decode()
 
 
-def _app(root: Any) -> App:
+def _app(root: Any, data: memoryview, end: int) -> App:
     values = {value.name: value for value in map(_value, root.values or [])}
     if len(values) != len(root.values or []):
-        raise DamagedBufferError("two values have one name")
+        raise _DamagedError("two values have one name")
     for value in values.values():
         for reason in value_faults(value):
-            raise DamagedBufferError(reason)
-    for constant in root.constants or []:
-        if _text(constant.value) not in values:
-            raise DamagedBufferError(
-                f"there is data of the unknown value `{_text(constant.value)}`"
-            )
+            raise _DamagedError(reason)
+    found = {_text(constant.value): constant.data for constant in root.constants or []}
+    for name in found.keys() - values.keys():
+        raise _DamagedError(f"there is data of the unknown value `{name}`")
+    if root.format == FORMAT:
+        found = dict(_behind(data, end, [values[name] for name in found]))
     return App(
         _text(root.producer),
         _text(root.target),
         tuple(Port(_text(p.key), _text(p.value)) for p in root.inputs or []),
         tuple(Port(_text(p.key), _text(p.value)) for p in root.outputs or []),
         values,
-        {_text(c.value): _array(c.data, values[_text(c.value)]) for c in root.constants or []},
+        {name: _array(data, values[name]) for name, data in found.items()},
         tuple(_segment(segment) for segment in root.segments or []),
         root.dramWords,
         tuple(Port(_text(p.key), _text(p.value)) for p in root.registered or []),
@@ -97,11 +111,24 @@ def _bytes(data: Any) -> bytes:
     return b"" if data is None else np.asarray(data, dtype=np.uint8).tobytes()
 
 
+def _behind(
+    data: memoryview, end: int, values: Sequence[AppValue]
+) -> Iterator[tuple[str, memoryview]]:
+    """Yield the data of constants in order; it fills ``data`` behind the tables' ``end``."""
+    sizes = [prod(value.shape) * numpy_dtype(value.elem).itemsize for value in values]
+    start = len(data) - sum(-(-size // ALIGNED) * ALIGNED for size in sizes)
+    if not end <= start < end + 2 * ALIGNED or start % ALIGNED:
+        raise _DamagedError("the data behind the tables does not fit the constants")
+    for value, size in zip(values, sizes, strict=True):
+        yield value.name, data[start : start + size]
+        start += -(-size // ALIGNED) * ALIGNED
+
+
 def _array(data: Any, value: AppValue) -> Array:
-    dtype = numpy_dtype(value.elem)
-    if len(_bytes(data)) != prod(value.shape) * dtype.itemsize:
-        raise DamagedBufferError(f"the data of `{value.name}` does not fit its shape {value.shape}")
-    return np.frombuffer(_bytes(data), dtype=dtype).reshape(value.shape).copy()
+    dtype, data = numpy_dtype(value.elem), b"" if data is None else data
+    if len(data) != prod(value.shape) * dtype.itemsize:
+        raise _DamagedError(f"the data of `{value.name}` does not fit its shape {value.shape}")
+    return np.frombuffer(data, dtype).reshape(value.shape)
 
 
 def _segment(found: Any) -> DeviceSegment | HostSegment:
@@ -131,4 +158,4 @@ def _lines(found: Any) -> LineTable:
     try:
         return LineTable.of_numbers(owners, _numbers(found.runs))
     except ValueError as problem:
-        raise DamagedBufferError(str(problem)) from problem
+        raise _DamagedError(str(problem)) from problem

@@ -10,15 +10,21 @@ import flatbuffers
 import numpy as np
 
 from ..emit.line_table import Owner
+from ..files import Content, pieces
 from ..pfvm.session import Array
 from .generated import gpfnapp_generated
-from .model import FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+from .model import ALIGNED, FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
 
 _fb: Any = gpfnapp_generated
 
 
 def write_app(app: App) -> bytes:
-    """Return the bytes of ``app``: the flatbuffer, followed by its SHA-256 digest."""
+    """Return the bytes of ``app``."""
+    return b"".join(pieces(app_content(app)))
+
+
+def app_content(app: App) -> Content:
+    """Return the parts of ``app``'s file: flatbuffer, data of the constants, SHA-256 digest."""
     root = _fb.AppT()
     root.format = FORMAT
     root.producer = app.producer
@@ -26,16 +32,20 @@ def write_app(app: App) -> bytes:
     root.inputs = [_port(port) for port in app.inputs]
     root.outputs = [_port(port) for port in app.outputs]
     root.values = [_value(value) for value in app.values.values()]
-    root.constants = [_constant(name, array) for name, array in app.constants.items()]
+    root.constants = [_constant(name) for name in app.constants]
     root.segments = [_segment(segment) for segment in app.segments]
     root.dramWords = app.dram_words
     root.registered = [_port(port) for port in app.registered]
     root.updates = [_port(port) for port in app.updates]
-    # A builder that must grow copies what it has.
-    builder = flatbuffers.Builder(sum(one.nbytes for one in app.constants.values()) + (1 << 24))
+    builder = flatbuffers.Builder(1 << 24)  # one that must grow copies what it has
     builder.Finish(root.Pack(builder), b"GPFN")
-    data = memoryview(builder.Bytes)[builder.Head() :]
-    return b"".join((data, hashlib.sha256(data).digest()))
+    head, digest = bytes(builder.Output()), hashlib.sha256()
+    parts: list[bytes | Array] = [head, bytes(-len(head) % ALIGNED)]
+    for array in app.constants.values():
+        parts += [array, bytes(-array.nbytes % ALIGNED)]
+    for piece in pieces(parts):
+        digest.update(piece)
+    return [*parts, digest.digest()]
 
 
 def _port(port: Port) -> Any:
@@ -67,11 +77,9 @@ def _axis(words: Sequence[int]) -> Any:
     return out
 
 
-def _constant(name: str, array: Array) -> Any:
+def _constant(name: str) -> Any:
     out = _fb.ConstantT()
-    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
     out.value = name
-    out.data = little.reshape(-1).view(np.uint8)
     return out
 
 

@@ -126,7 +126,7 @@ class Checks:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)])
         model.ir_version = _IR_VERSION
         try:
-            return HostSession(model.SerializeToString(), node.name)
+            return HostSession(model, node.name)
         except PycompilerError:
             return None
 

@@ -62,12 +62,6 @@ EXPORT_TABLE: dict[str, Kind] = {
         "use dense tensors of {legal}",
         {"what": "input", "name": "x", "kind": "complex64", "legal": "float32, int64"},
     ),
-    "P0110": Kind(
-        ExportError,
-        "the model does not fit an ONNX file: {reason}",
-        "pass large tensors as inputs instead of closing over them, or compile the model in parts",
-        {"reason": "3 GiB exceed the maximum of 2 GiB"},
-    ),
     "P0111": Kind(
         ExportError,
         "{op} `{node}` reads index {index} of axis {axis}, which has {size} elements",

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from ..app.model import App
-from ..app.writer import write_app
+from ..app.writer import app_content
 from ..build import load_model, settled_model
 from ..errors import PycompilerError, error
 from ..files import write_file
@@ -116,7 +116,7 @@ class Partition:
 
     def export(self, path: Path | str) -> None:
         """Write the app to a file, which runs without torch. P0003, P0803."""
-        write_file(Path(path), write_app(self.app()))
+        write_file(Path(path), app_content(self.app()))
 
 
 class _Compiler:

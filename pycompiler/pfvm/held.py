@@ -1,17 +1,18 @@
 """Constants that are held outside of a model while it is compiled, so that the model stays small.
 
 A tensor of many elements keeps its type and shape in the model, and names its data, as external
-data of ONNX does. The data stays where it is, in torch's storage or in a message of its own: it is
-neither copied nor serialized with the model.
+data of ONNX does. The data stays where it is, in torch's storage, in a message of its own or in a
+file, which is mapped: it is neither copied nor serialized with the model.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from ..files import DATA, Content, raw
 from .declared import MOST
 
 Array = NDArray[Any]
@@ -27,10 +29,20 @@ Array = NDArray[Any]
 _HELD: ContextVar[dict[str, Array] | None] = ContextVar("held", default=None)
 
 
+#: The most bytes of held data that a file of a model has inside. Writing and reading copies them
+#: several times, and from 2 GiB on a message of protobuf cannot be written.
+INSIDE = 1 << 26
+#: In files beside a model, the data of a tensor begins at a multiple of so many bytes: a page.
+_ALIGNED = 1 << 12
+
+
 @contextmanager
-def holding() -> Iterator[None]:
-    """Let :func:`tensor_of` and :func:`to_proto` hold data, until the end of the context."""
-    before = _HELD.set({})
+def holding(more: Mapping[str, Array] | None = None) -> Iterator[None]:
+    """Let :func:`tensor_of` and :func:`to_proto` hold data, until the end of the context.
+
+    What is held around it, and what :func:`data_held` returned, in ``more``, are held too.
+    """
+    before = _HELD.set({**(_HELD.get() or {}), **(more or {})})
     try:
         yield
     finally:
@@ -40,18 +52,16 @@ def holding() -> Iterator[None]:
 def tensor_of(array: Array, name: str) -> onnx.TensorProto:
     """Return a tensor with the data of ``array``, which must not change."""
     held = _HELD.get()
-    if held is None or array.size <= MOST or array.dtype.hasobject:
+    small = held is None or array.size <= MOST or array.dtype.hasobject
+    if small or ir.DataType.from_numpy(array.dtype).bitwidth < 8:  # these share bytes
         return numpy_helper.from_array(array, name)
+    assert held is not None
     tensor = onnx.TensorProto(name=name, dims=array.shape, data_location=onnx.TensorProto.EXTERNAL)
     tensor.data_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-    tensor.external_data.add(key="location", value=_hold(array, held))
-    return tensor
-
-
-def _hold(array: Array, held: dict[str, Array]) -> str:
     key = f"held {len(held)}"
     held[key] = np.broadcast_to(array, array.shape)  # a view that nobody may write
-    return key
+    tensor.external_data.add(key="location", value=key)
+    return tensor
 
 
 def _data(tensor: onnx.TensorProto) -> Array | None:
@@ -73,8 +83,7 @@ def array_of(tensor: onnx.TensorProto) -> Array:
 def digest_of(array: Array) -> str:
     """Return a digest of type, shape and data."""
     digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-    plain = np.ascontiguousarray(array).reshape(-1)
-    digest.update(plain.tobytes() if plain.dtype.hasobject else plain.view(np.uint8).data)
+    digest.update(array.tobytes() if array.dtype.hasobject else raw(array).data)
     return digest.hexdigest()
 
 
@@ -91,9 +100,58 @@ def whole(model: onnx.ModelProto) -> onnx.ModelProto:
     return _filled(model, lambda tensor: numpy_helper.from_array(array_of(tensor), tensor.name))
 
 
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with copies of its held data, which may be that of a module in training."""
+    return _filled(model, lambda tensor: tensor_of(array_of(tensor).copy(), tensor.name))
+
+
 def without_data(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with tensors of no elements in place of those whose data is held."""
     return _filled(model, lambda t: onnx.TensorProto(name=t.name, data_type=t.data_type, dims=[0]))
+
+
+def data_held(model: onnx.ModelProto) -> dict[str, Array]:
+    """Return the data that the model holds, for :func:`holding` in another process."""
+    held = filter(is_held, model.graph.initializer)
+    return {tensor.external_data[0].value: array_of(tensor) for tensor in held}
+
+
+def files_of(model: onnx.ModelProto, name: str) -> dict[str, Content]:
+    """Return the file ``name`` of a model; if it holds much, with one beside it for the data."""
+    if sum(array.nbytes for array in data_held(model).values()) <= INSIDE:
+        return {name: bytes(whole(model).SerializeToString())}
+    out, parts, end = deepcopy(model), list[bytes | Array](), 0
+    for tensor in filter(is_held, out.graph.initializer):
+        array = array_of(tensor)
+        del tensor.external_data[:]
+        facts = {"location": name + DATA, "offset": end, "length": array.nbytes}
+        for key, value in facts.items():
+            tensor.external_data.add(key=key, value=str(value))
+        padding = bytes(-array.nbytes % _ALIGNED)
+        parts, end = [*parts, array, padding], end + array.nbytes + len(padding)
+    return {name: bytes(out.SerializeToString()), name + DATA: parts}
+
+
+def with_data(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """Give a model, in place, its external data, which lies in ``folder``.
+
+    Data is mapped if it can be held. Raises what onnx raises for data that it cannot read.
+    """
+    mapped: list[tuple[onnx.TensorProto, onnx.TensorProto]] = []
+    for tensor in model.graph.initializer if _HELD.get() is not None else ():
+        found = ir.serde.deserialize_tensor(tensor, str(folder))
+        # onnx reads, or refuses, everything that is no whole array in a file.
+        if (
+            isinstance(found, ir.ExternalTensor)
+            and 0 < found.nbytes == found.length
+            and Path(found.path).is_file()
+        ):
+            mapped.append((tensor, tensor_of(found.numpy(), tensor.name)))
+            tensor.data_location = onnx.TensorProto.DEFAULT
+    onnx.load_external_data_for_model(model, str(folder))
+    for tensor, own in mapped:
+        tensor.CopyFrom(own)
+    return model
 
 
 def _filled(
@@ -122,10 +180,7 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
     held = _HELD.get()
     for value in model.graph.initializers.values() if held is not None else ():
         tensor = value.const_value
-        assert held is not None
         if tensor is not None and tensor.size > MOST and tensor.dtype is not ir.DataType.STRING:
-            key, shape = _hold(tensor.numpy(), held), ir.Shape(tensor.shape.numpy())
-            value.const_value = ir.ExternalTensor(
-                key, None, None, tensor.dtype, shape=shape, name=value.name or "", base_dir=""
-            )
+            made = tensor_of(tensor.numpy(), value.name or "")
+            value.const_value = ir.serde.deserialize_tensor(made, "")
     return ir.to_proto(model)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from onnx.reference import ReferenceEvaluator
 from ..errors import PycompilerError, error
 from .declared import static_shape
 from .device_functions import inlined
-from .held import array_of
+from .held import array_of, hold, holding, is_held, tensor_of, whole
 from .names import keys
 from .nans import with_forms
 from .random import taken_for_functions
@@ -42,15 +43,16 @@ _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 class HostSession:
     """A model ready to run on the host. Inputs and outputs are named by the caller's keys."""
 
-    def __init__(self, model: bytes, what: str):
+    def __init__(self, model: onnx.ModelProto, what: str):
         """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
         self.what = what
-        self._proto = proto = inlined(onnx.load_from_string(model))
+        with holding():
+            self._proto = proto = inlined(hold(model))
+            try:
+                self._session = _started(proto)
+            except Exception as problem:  # the runtime's errors have no common base class
+                raise error("P0602", what=what, reason=_first_line(problem)) from problem
         self.input_keys, self.output_keys = keys(proto)
-        try:
-            self._session = _started(proto)
-        except Exception as problem:  # the runtime's errors have no common base class
-            raise error("P0602", what=what, reason=_first_line(problem)) from problem
         held = {tensor.name for tensor in proto.graph.initializer}
         self._names = [value.name for value in proto.graph.input if value.name not in held]
 
@@ -105,11 +107,14 @@ class _PlainSession:
 
     def __init__(self, model: onnx.ModelProto, slow: bool = False):
         self._model = with_forms(model)
+        self._held = copy_context()  # it has the arrays that the model holds
         self.reference = evaluator(self._model) if slow else None
         if self.reference is not None:
             return
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        held = [tensor for tensor in self._model.graph.initializer if is_held(tensor)]
+        options.add_external_initializers([t.name for t in held], [_value(t) for t in held])
         self._session = onnxruntime.InferenceSession(
             self._model.SerializeToString(),
             options,
@@ -128,7 +133,7 @@ class _PlainSession:
             try:
                 return list(self._session.run(None, feed))
             except Exception:
-                reference = evaluator(self._model)
+                reference = self._held.run(evaluator, self._model)
                 if reference is None:
                     raise
                 found = self._evaluated(reference, feed)
@@ -164,17 +169,22 @@ def results_of(
     graph = onnx.helper.make_graph([node], "node", inputs, outputs)
     for name in names:
         if name in held:
-            data = onnx.numpy_helper.from_array(array_of(held[name]), name)
-            graph.initializer.append(data)
+            graph.initializer.append(tensor_of(array_of(held[name]), name))
     facts = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
     functions = [one for one in model.functions if one.name == node.op_type]
     small = onnx.helper.make_model(graph, functions=functions, **facts)
     kind = onnx.helper.tensor_dtype_to_np_dtype
     zeros = {n: np.zeros(types[n][1], kind(types[n][0])) for n in names if n not in held}
     try:
-        return HostSession(small.SerializeToString(), node.op_type).run(zeros)
+        return HostSession(small, node.op_type).run(zeros)
     except PycompilerError:
         return None
+
+
+def _value(tensor: onnx.TensorProto) -> onnxruntime.OrtValue:
+    """Return the data of a tensor for onnxruntime, which does not copy it."""
+    data = np.ascontiguousarray(array_of(tensor)).reshape(tuple(tensor.dims))
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(data, tensor.data_type)
 
 
 def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.ValueInfoProto:
@@ -186,7 +196,7 @@ def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.V
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:
     """Return onnx's own evaluator of a model; None if it lacks an operator."""
     try:
-        return ReferenceEvaluator(model, new_ops=[*REFERENCE, LSTM, GRU, RNN])
+        return ReferenceEvaluator(whole(model), new_ops=[*REFERENCE, LSTM, GRU, RNN])
     except Exception:  # its errors have no common base class either
         return None
 

@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
 from .declared import constants, shown_sizes
+from .held import without_data
 from .known_shapes import known_types, with_known_shapes
 from .names import all_names, fresh, graphs
 from .opsets import STANDARD, converted, opset_of, with_some_type
@@ -50,7 +51,7 @@ def settled(model: onnx.ModelProto, sizes: Sizes) -> tuple[onnx.ModelProto, list
     _import_once(made)
     try:
         untyped = with_some_type(made)
-        onnx.checker.check_model(made)
+        onnx.checker.check_model(without_data(made))
         hints = _without_hints(made, untyped)
         _write_old_forms(made)
         _find_types(made)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..graph.stages import stages
 from .declared import inferred
+from .held import array_of
 from .names import outer_reads
 from .torch_calls import DOMAIN, called
 
@@ -30,7 +31,7 @@ class StagedSession:
         model = inferred(model)
         graph = model.graph
         self._outputs = [info.name for info in graph.output]
-        self._constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+        self._constants = {t.name: array_of(t) for t in graph.initializer}
         makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
         reads = [[*node.input, *outer_reads(node)] for node in graph.node]
         calls = [node.domain == DOMAIN for node in graph.node]

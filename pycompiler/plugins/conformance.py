@@ -289,7 +289,7 @@ class PluginConformance:
             found = _launched(session, executor, model, arrays)
             keys = [value.name for value in model.graph.input]
             given = dict(zip(keys, arrays, strict=True))
-            _close(found, HostSession(model.SerializeToString(), op).run(given)["y"])
+            _close(found, HostSession(model, op).run(given)["y"])
         assert taken
 
     def test_eager_operators(self, session: Session) -> None:
@@ -315,7 +315,7 @@ class PluginConformance:
             pytest.skip("no graph mode")
         model, x = network(batch, widths), _drawn((batch, widths[0]))
         found = _launched(session, executor, model, [x])
-        _close(found, HostSession(model.SerializeToString(), "network").run({"x": x})["y"])
+        _close(found, HostSession(model, "network").run({"x": x})["y"])
 
     @pytest.mark.parametrize("on_host", [(), ("Relu",), ("MatMul", "Add")])
     def test_mixed_graph(self, session: Session, on_host: Sequence[str]) -> None:
@@ -326,7 +326,7 @@ class PluginConformance:
         other = host()
         beside = Session(other, 1 << 20)
         graph = MixedGraph(model, session, beside, on_host=on_host)
-        wanted = HostSession(model.SerializeToString(), "network")
+        wanted = HostSession(model, "network")
         for seed in range(2):
             x = _drawn((5, 12), seed)
             _close(graph.run({"x": x})["y"], wanted.run({"x": x})["y"])

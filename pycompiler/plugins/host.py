@@ -118,7 +118,7 @@ class HostExecutor(KernelExecutor, GraphExecutor):
             for values in (model.graph.input, model.graph.output)
         )
         kernel = HostKernel(inputs, outputs)
-        kernel.session = HostSession(model.SerializeToString(), "a kernel of the host")
+        kernel.session = HostSession(model, "a kernel of the host")
         return kernel
 
     def launch(self, kernel: Kernel, inputs: Sequence[int], outputs: Sequence[int]) -> None:

@@ -20,9 +20,12 @@ from pathlib import Path
 
 from ..errors import PycompilerError, error
 from ..files import (
+    DATA,
     MODEL_BYTES,
+    Content,
     blame,
     lock_of,
+    put,
     read_regular,
     reason_of,
     remove_leftovers,
@@ -30,12 +33,13 @@ from ..files import (
 )
 
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
+MODEL_DATA = f"{MODEL_ONNX}{DATA}"
 L3IR, STRIPPED, TRACE = "l3ir.txt", "l3ir_stripped.onnx", "trace.json"
 REPORT, LOG_TEXT, LOG_JSON = "report.json", "out.txt", "out.json"
 SIMULATION = "simulation_result.json"
 _OWN = frozenset(
     {
-        *(MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, STRIPPED, TRACE),
+        *(MODEL_ONNX, MODEL_DATA, MODEL_VSM, MODEL_APP, L3IR, STRIPPED, TRACE),
         *(REPORT, LOG_TEXT, LOG_JSON, SIMULATION),
     }
 )
@@ -60,7 +64,7 @@ def _is_own(name: str) -> bool:
     return name in _OWN or _DUMP.match(name) is not None
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
     """Write ``files`` to ``folder`` and remove files of earlier compiles; other files stay.
 
     Several processes may write one folder; the last one wins. P0003 if the folder cannot be
@@ -77,7 +81,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         raise error("P0003", path=folder, reason=blame(problem, folder)) from problem
 
 
-def _written(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _written(folder: Path, files: Mapping[str, Content]) -> bool:
     inside = False
     for attempt in range(_ATTEMPTS):
         try:
@@ -107,10 +111,10 @@ def _must_stay(folder: Path) -> bool:
     return not all(_is_own(path.name) and not path.is_dir() for path in folder.iterdir())
 
 
-def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
+def _fill(folder: Path, files: Mapping[str, Content]) -> None:
     folder.mkdir()
     for name, content in files.items():
-        (folder / name).write_bytes(content)
+        put(folder / name, content)
 
 
 @contextlib.contextmanager
@@ -123,7 +127,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _create(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _create(folder: Path, files: Mapping[str, Content]) -> bool:
     """Make the folder; False if another process made it meanwhile."""
     with temporary_folder(folder.parent, folder.name) as place:
         new = place / "new"
@@ -137,7 +141,7 @@ def _create(folder: Path, files: Mapping[str, bytes]) -> bool:
     return True
 
 
-def _exchange(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _exchange(folder: Path, files: Mapping[str, Content]) -> bool:
     """Exchange the folder with a new one.
 
     False if the folder must stay after all, or if the system, the file system or the permissions
@@ -157,7 +161,7 @@ def _exchange(folder: Path, files: Mapping[str, bytes]) -> bool:
             return not rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
 
 
-def _put_inside(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _put_inside(folder: Path, files: Mapping[str, Content]) -> bool:
     """Replace the files of a folder that must stay."""
     with _locked(folder):
         _settle(folder)
@@ -226,7 +230,7 @@ def _failure_folder(folder: Path) -> Path:
     return named.with_name(named.name + ".failed")
 
 
-def write_failure(folder: Path, report: str, files: Mapping[str, bytes] | None = None) -> None:
+def write_failure(folder: Path, report: str, files: Mapping[str, Content] | None = None) -> None:
     """Write what a failed compile leaves to ``<folder>.failed``, if possible."""
     # If that fails, the diagnostic of the compile is more useful than this one.
     written = {**(files or {}), REPORT: report.encode(errors="backslashreplace")}

@@ -33,10 +33,6 @@ class DramTensor:
         """The order of its elements."""
         return dram_image(self.layout, self.type.shape, self.dtype, self.board.target)
 
-    def prepare(self) -> None:
-        """Find the order of its elements now, so that no read or write has to."""
-        _ = self.image
-
     @property
     def addr(self) -> int:
         """The address of its first long word."""

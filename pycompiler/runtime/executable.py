@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import onnx
 
 import emu2
 
@@ -67,7 +68,7 @@ class HostFunction:
 
     def __init__(
         self,
-        model: bytes,
+        model: onnx.ModelProto,
         inputs: Mapping[str, TensorType],
         outputs: Mapping[str, TensorType],
         registered: Mapping[str, Registered],
@@ -115,7 +116,7 @@ class DeviceFunction:
         self.app, self.board = app, board
         # Make the sessions now, so that an unsupported operator is refused before the first call.
         self._sessions = {
-            number: HostSession(segment.model, f"host segment {number}")
+            number: HostSession(onnx.load_from_string(segment.model), f"host segment {number}")
             for number, segment in enumerate(app.segments)
             if isinstance(segment, HostSegment)
         }
@@ -240,15 +241,11 @@ class DeviceFunction:
         self._results.clear()
 
     def _load(self) -> None:
-        """Copy constants to DRAM, and prepare the programs and the word orders of all calls."""
+        """Copy constants to DRAM, and prepare the programs of all calls."""
         for name, array in self.app.constants.items():
             own = self._own(name)
             if own is not None and name not in self._registered:
                 own.write(array)
-        for port in (*self.app.inputs, *self.app.outputs):
-            own = self._own(port.value)
-            if own is not None:
-                own.prepare()
         if not self._registered:
             self._loaded({})
 

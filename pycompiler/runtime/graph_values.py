@@ -12,7 +12,7 @@ from ..graph.graph import Location, MNGraph, MNValue
 from ..graph.layout import UNIT_LEVELS, Level
 from ..machine import Target
 from ..pfvm.session import Array
-from .image import DramImage, from_bits
+from .image import DramImage, dram_image, from_bits
 
 #: ``read`` of a machine or a debugger, or ``validity`` of a machine.
 Read = Callable[..., NDArray[np.uint64]]
@@ -34,7 +34,6 @@ class GraphValues:
 
     def __init__(self, graph: MNGraph, target: Target):
         self._graph, self._target = graph, target
-        self._images: dict[str, DramImage] = {}
 
     def read(self, name: str, read: Read) -> Array:
         """Return a value of the device as an array; ``read`` reads the machine."""
@@ -79,9 +78,4 @@ class GraphValues:
 
     def image(self, value: MNValue) -> DramImage:
         """Return where a value's elements lie in DRAM."""
-        found = self._images.get(value.name)
-        if found is None:
-            assert value.layout is not None
-            found = DramImage(value.layout, value.shape, value.dtype, self._target)
-            self._images[value.name] = found
-        return found
+        return dram_image(str(value.layout), value.shape, value.dtype.value, self._target)

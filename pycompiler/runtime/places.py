@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
 from ..app.model import App, AppPlace
-from ..machine import IntArray, Target
+from ..machine import Target
 from .image import DramImage, dram_image
 
 
@@ -26,41 +27,20 @@ def with_places(app: App, target: Target) -> App:
 
 def place_of(image: DramImage) -> AppPlace:
     """Return the positions of the elements of an image, as sums over the axes if possible."""
-    taken, owners = image.taken.reshape(image.shape), image.owners
-    first = int(taken.flat[0]) if taken.size else 0
-    axes: list[IntArray] = []
-    for axis in range(taken.ndim):
-        ends = [0] * taken.ndim
-        along: list[int | slice] = [*ends[:axis], slice(None), *ends[axis + 1 :]]
-        axes.append(taken[tuple(along)] - first if taken.size else np.zeros(0, np.int64))
-    if axes:
-        axes[0] = axes[0] + first
-    else:
-        axes.append(np.array([first]))
-    copies = np.flatnonzero(owners == 0) - first if taken.size else np.zeros(0, np.int64)
-    if all((words >= 0).all() for words in axes) and _is(taken, owners, axes, copies):
-        numbers = tuple(tuple(words.tolist()) for words in axes)
-        return AppPlace(image.alike, numbers, tuple(copies.tolist()))
-    flat, whose = taken.reshape(-1), owners + 1
-    return AppPlace(image.alike, (), (), tuple(flat.tolist()), tuple(whose.tolist()))
-
-
-def _is(taken: IntArray, owners: IntArray, axes: list[IntArray], copies: IntArray) -> bool:
-    """Whether the sums over the axes, and the copies behind them, are exactly the image."""
-    total = np.zeros((1,) * taken.ndim, np.int64)
-    for axis, words in enumerate(axes[: taken.ndim]):
-        shape = [1] * taken.ndim
-        shape[axis] = -1
-        total = total + words.reshape(shape)
-    if not taken.ndim:
-        total = axes[0].reshape(())
-    if not np.array_equal(np.broadcast_to(total, taken.shape), taken):
-        return False
-    flat = taken.reshape(-1)
-    made = np.full_like(owners, -1)
-    for copy in copies:
-        at = flat + copy
-        if at.size and (at.min() < 0 or at.max() >= owners.size):
-            return False
-        made[at] = np.arange(flat.size)
-    return np.array_equal(made, owners)
+    taken, owners = image.taken, image.owners
+    if taken.size:
+        first, corner = int(taken[0]), taken.reshape(image.shape)
+        axes = [np.array([first])]
+        for axis in range(corner.ndim):
+            along = tuple(slice(None) if own == axis else 0 for own in range(corner.ndim))
+            axes[axis:] = [corner[along] - (first if axis else 0)]
+        copies, made = np.flatnonzero(owners == 0) - first, np.full_like(owners, -1)
+        total = reduce(np.add.outer, axes).reshape(-1)
+        words = total[:, None] + copies
+        inside = min(words.min(), *(own.min() for own in axes)) >= 0 and words.max() < made.size
+        if inside and np.array_equal(total, taken):
+            made[words] = np.arange(taken.size)[:, None]
+            if np.array_equal(made, owners):
+                sums = tuple(tuple(own.tolist()) for own in axes)
+                return AppPlace(image.alike, sums, tuple(copies.tolist()))
+    return AppPlace(image.alike, (), (), tuple(taken.tolist()), tuple((owners + 1).tolist()))

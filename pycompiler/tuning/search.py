@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ from ..halves_or_singles import TooDearError, compile_cheapest
 from ..layout_passes import LayoutPlans
 from ..machine import load_target
 from ..options import ALL, Options
+from ..pfvm.held import Array, holding
 from ..pipeline import Artifacts
 from ..report.report import Report
 from ..request import Request
@@ -30,8 +31,12 @@ from .candidates import Candidate, Candidates
 DONE, INTERRUPTED = "everything was tried", "interrupted"
 
 
+#: A model with a key that knows its data, and the data that it holds.
+_Model = tuple[str, onnx.ModelProto, Mapping[str, Array]]
+
+
 @lru_cache(maxsize=1)
-def _plans_of(model: bytes, machine: str) -> LayoutPlans:
+def _plans_of(key: str) -> LayoutPlans:
     """Return the plans of layouts that this process made of the model that is tuned."""
     return LayoutPlans()
 
@@ -44,20 +49,23 @@ class Tried(Artifacts):
 
 
 def try_options(
-    model: bytes, machine: str, device: str, best: tuple[int, int] | None, options: Options
+    model: _Model,
+    machine: str,
+    device: str,
+    best: tuple[int, int] | None,
+    options: Options,
 ) -> Tried | str:
-    """Compile a serialized model in a worker; a text says why there is no program.
+    """Compile a model in a worker; a text says why there is no program.
 
     Sets of options with the same layouts are planned once in each process. Programs are made where
     the estimate comes near the ``best`` so far.
     """
     report, target = Report(device, {}), load_target(machine)
-    plans = _plans_of(model, machine)
-    with warnings.catch_warnings():
+    plans = _plans_of(model[0])
+    with warnings.catch_warnings(), holding(model[2]):
         warnings.simplefilter("ignore")
         try:
-            loaded = onnx.load_from_string(model)
-            made = compile_cheapest(Request(loaded, target, options, report, plans=plans), best)
+            made = compile_cheapest(Request(model[1], target, options, report, plans=plans), best)
         except PycompilerError as problem:
             return f"{problem.code}: {problem.message}"
         except TooDearError as problem:
@@ -69,11 +77,11 @@ def try_options(
 class Search:
     """The search for the best options of one model; ``rows`` are what was tried, in order.
 
-    ``model`` is the serialized model, with the names of machine and device. ``progress`` is told
-    how far the search is.
+    ``model`` is the model with its key and its data, and the names of machine and device.
+    ``progress`` is told how far the search is.
     """
 
-    model: tuple[bytes, str, str]
+    model: tuple[_Model, str, str]
     workers: Workers
     seconds: float
     progress: Callable[[str], None]

@@ -245,7 +245,7 @@ def outcome(name: str, text: str, folder: Path, modes: Collection[str] = tuple(L
     head = 'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n'
     (folder / "other.toml").write_text(head + text)
     model, inputs = converting_model() if name in CONVERTING else small_model()
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     for dtype in modes:
         try:
             result, report = compiled(model, str(folder), float_dtype=dtype)

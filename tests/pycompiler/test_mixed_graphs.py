@@ -27,7 +27,7 @@ def check(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
 def test_random_graphs(seed: int) -> None:
     rng = random.Random(seed)
     model, inputs = random_model(rng)
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     found: dict[str, dict[str, np.ndarray]] = {}
     for scheduler in SCHEDULERS:
         # Every value has less than a tenth of the elements that LM can hold: nothing is refused.
@@ -49,7 +49,7 @@ REFUSED = [255, 2236, 2492]
 @pytest.mark.parametrize("planner", ["lpz", "first_arrival"])
 def test_graphs_that_found_no_way(seed: int, planner: str) -> None:
     model, inputs = random_model(random.Random(seed))
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     result, report = compiled(model, "mini", layout_planner=planner, strict=True)
     assert report["host_fallback"] == []
     check(run(result, inputs), wanted)

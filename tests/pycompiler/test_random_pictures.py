@@ -20,7 +20,7 @@ DEVICE = "emu2:mini"
 def test_random_pictures(tmp_path: Path) -> None:
     def check(seed: int) -> None:
         model, inputs = random_pictures(random.Random(seed), edges=(4, 11))
-        wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+        wanted = HostSession(model, "model").run(inputs)
         board = Board(find_device(DEVICE).target)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -37,7 +37,7 @@ RUN = ("what_if/odd", "what_if/half_l2b")
 
 def right_on(machine: str, model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> None:
     """Compare the results on a machine with those of the host."""
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     for dtype, limit in (("float", 1e-5), ("mixed", 4e-2)):
         result, _ = compiled(model, machine, float_dtype=dtype)
         for key, array in run(result, inputs, machine).items():

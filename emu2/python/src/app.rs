@@ -1,4 +1,4 @@
-//! `emu2 app run`.
+//! `emu2 app run`, and the check of an app's structure, which the compiler makes too.
 
 use crate::attended::{attended, Where};
 use crate::error;
@@ -20,4 +20,12 @@ pub(crate) fn run_app<'py>(py: Python<'py>, app: FilePath, inputs: Option<FilePa
     });
     let bytes = ran?.0.map_err(|e| error::core(py, &e))?;
     Ok(PyBytes::new(py, &bytes))
+}
+
+/// Checks the digest of the bytes of an app, and the structure of its tables; returns where they end.
+///
+/// Raises EmulatorError (M0001).
+#[pyfunction]
+pub(crate) fn check_app(py: Python<'_>, data: &[u8]) -> PyResult<usize> {
+    py.detach(|| emu2::app::check_structure(data)).map_err(|e| error::core(py, &e))
 }

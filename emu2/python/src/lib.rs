@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use super::annealing::{anneal_schedule, walk_schedule};
     #[pymodule_export]
-    use super::app::run_app;
+    use super::app::{check_app, run_app};
     #[pymodule_export]
     use super::bench::{choices, level, levels, limit, race, threads};
     #[pymodule_export]

@@ -6,10 +6,22 @@ use std::cell::Cell;
 /// What is wrong with the file.
 pub(super) type Damage = String;
 
-/// The bytes of a file, and how many of them may still be read.
+/// The bytes of a file, how many of them may still be read, and where the last part that was read ends.
 pub(super) struct Buffer<'a> {
     data: &'a [u8],
     left: Cell<usize>,
+    end: Cell<usize>,
+}
+
+/// What a field of a table is.
+pub(super) enum Kind {
+    /// A number of so many bytes.
+    Number(usize),
+    Text,
+    /// A text that must be there.
+    Name,
+    Table(&'static [Kind]),
+    List(&'static Kind),
 }
 
 /// A table, with the place of its list of fields.
@@ -24,7 +36,12 @@ pub(super) struct Table<'a> {
 
 impl<'a> Buffer<'a> {
     pub(super) fn new(data: &'a [u8]) -> Self {
-        Buffer { data, left: Cell::new(data.len()) }
+        Buffer { data, left: Cell::new(data.len()), end: Cell::new(0) }
+    }
+
+    /// Where the last part ends that was read so far.
+    pub(super) fn end(&self) -> usize {
+        self.end.get()
     }
 
     /// The table that the file begins with.
@@ -48,6 +65,7 @@ impl<'a> Buffer<'a> {
         let Some(end) = end else { return Err(format!("a part at {at} of {size} bytes leaves the file")) };
         let left = self.left.get().checked_sub(size).ok_or("parts of the file overlap")?;
         self.left.set(left);
+        self.end.set(self.end.get().max(end));
         Ok(&self.data[at..end])
     }
 
@@ -60,6 +78,7 @@ impl<'a> Buffer<'a> {
             return Err("a list of fields is damaged".into());
         }
         self.take(at, size)?;
+        self.end.set(self.end.get().max(fields + length));
         Ok(Table { buffer: self, at, size, fields, length })
     }
 
@@ -69,6 +88,20 @@ impl<'a> Buffer<'a> {
         let size = count.checked_mul(width).and_then(|size| size.checked_add(4));
         let part = self.take(at, size.ok_or("a list is too long")?)?;
         Ok((count, &part[4..]))
+    }
+
+    fn check(&'a self, at: usize, kind: &Kind) -> Result<(), Damage> {
+        match kind {
+            Kind::Number(_) => Ok(()),
+            Kind::Text | Kind::Name => self.text(self.offset(at)?).map(|_| ()),
+            Kind::Table(fields) => self.table(self.offset(at)?)?.check(fields),
+            Kind::List(Kind::Number(size)) => self.vector(self.offset(at)?, *size).map(|_| ()),
+            Kind::List(inner) => {
+                let at = self.offset(at)?;
+                let (count, _) = self.vector(at, 4)?;
+                (0..count).try_for_each(|i| self.check(at + 4 + 4 * i, inner))
+            }
+        }
     }
 
     fn text(&self, at: usize) -> Result<String, Damage> {
@@ -94,6 +127,19 @@ impl<'a> Table<'a> {
 
     fn target(&self, number: usize) -> Result<Option<usize>, Damage> {
         self.field(number, 4)?.map(|at| self.buffer.offset(at)).transpose()
+    }
+
+    /// Checks all fields, and what they lead to.
+    pub(super) fn check(&self, fields: &[Kind]) -> Result<(), Damage> {
+        for (number, kind) in fields.iter().enumerate() {
+            let place = self.field(number, if let Kind::Number(size) = kind { *size } else { 4 })?;
+            match place {
+                Some(place) => self.buffer.check(place, kind)?,
+                None if matches!(kind, Kind::Name) => return Err("a field is missing".into()),
+                None => (),
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn byte(&self, number: usize) -> Result<u8, Damage> {

@@ -13,5 +13,5 @@ mod place;
 mod run;
 
 pub use arrays::{write_arrays, Array, Arrays};
-pub use model::App;
+pub use model::{check_structure, App};
 pub use run::{run_files, Loaded};

@@ -1,14 +1,21 @@
 //! An app in memory, as `gpfnapp.fbs` describes it.
 
-use super::buffer::{Buffer, Damage, Table};
+use super::buffer::{Buffer, Damage, Kind, Table};
 use super::elements::{Dtype, Elem};
 use super::place::Place;
 use crate::error::{Code, Error};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 
-/// The format that this reader knows. It changes when an older reader would misread a file; fields that a reader may
-/// leave out do not change it.
-const FORMAT: u32 = 4;
+/// The format that writers use. It changes when an older reader would misread a file; fields that a reader may leave
+/// out do not change it.
+const FORMAT: u32 = 5;
+
+/// The format in which each constant has its data inside of the flatbuffer.
+const INSIDE: u32 = 4;
+
+/// The data of a constant begins at a multiple of so many bytes.
+const ALIGNED: u64 = 64;
 
 const DIGEST_BYTES: usize = 32;
 
@@ -80,29 +87,54 @@ pub(super) fn damaged(reason: impl Into<String>) -> Error {
     Error::new(Code::BadApp, reason)
 }
 
+/// The part of a file in front of its digest, which must be right.
+fn sealed(data: &[u8]) -> Result<&[u8], Error> {
+    if data.len() < 8 + DIGEST_BYTES || &data[4..8] != b"GPFN" {
+        return Err(damaged("it lacks the identifier GPFN"));
+    }
+    let (data, digest) = data.split_at(data.len() - DIGEST_BYTES);
+    if Sha256::digest(data).as_slice() != digest {
+        return Err(damaged("its digest is wrong"));
+    }
+    Ok(data)
+}
+
+/// Checks the digest of an app of any format, and the structure of all its tables; returns where they end.
+///
+/// # Errors
+/// [`Code::BadApp`].
+pub fn check_structure(data: &[u8]) -> Result<usize, Error> {
+    structure(sealed(data)?)
+}
+
+fn structure(data: &[u8]) -> Result<usize, Error> {
+    let buffer = Buffer::new(data);
+    buffer.root().and_then(|root| root.check(&APP)).map_err(damaged)?;
+    Ok(buffer.end())
+}
+
 impl App {
     /// Reads the bytes of a file. Nothing in it has been compared with a machine yet.
     ///
     /// # Errors
     /// [`Code::BadApp`], [`Code::AppFormat`].
     pub fn read(data: &[u8]) -> Result<App, Error> {
-        if data.len() < 8 + DIGEST_BYTES || &data[4..8] != b"GPFN" {
-            return Err(damaged("it lacks the identifier GPFN"));
-        }
-        let (data, digest) = data.split_at(data.len() - DIGEST_BYTES);
-        if Sha256::digest(data).as_slice() != digest {
-            return Err(damaged("its digest is wrong"));
-        }
+        let data = sealed(data)?;
+        let end = structure(data)?;
         let buffer = Buffer::new(data);
         let root = buffer.root().map_err(damaged)?;
         let format = root.int(0).map_err(damaged)?;
-        if format != FORMAT {
+        if format != FORMAT && format != INSIDE {
             return Err(Error::new(
                 Code::AppFormat,
                 format!("the app has format {format}, this reader knows {FORMAT}"),
             ));
         }
-        app(root).map_err(damaged)
+        let mut found = app(root).map_err(damaged)?;
+        if format == FORMAT {
+            found.constants = behind(data, end, &found).map_err(damaged)?;
+        }
+        Ok(found)
     }
 
     /// The name of the machine that it was compiled for.
@@ -110,6 +142,53 @@ impl App {
         &self.target
     }
 }
+
+const PORT: Kind = Kind::Table(&[Kind::Name, Kind::Name]);
+const PLACE: Kind = Kind::Table(&[
+    Kind::Number(1),
+    Kind::List(&Kind::Table(&[Kind::List(&Kind::Number(8))])),
+    Kind::List(&Kind::Number(8)),
+    Kind::List(&Kind::Number(8)),
+    Kind::List(&Kind::Number(8)),
+]);
+const VALUE: Kind = Kind::Table(&[
+    Kind::Name,
+    Kind::Name,
+    Kind::List(&Kind::Number(8)),
+    Kind::Text,
+    Kind::Text,
+    Kind::Number(1),
+    Kind::Number(8),
+    Kind::Number(8),
+    PLACE,
+]);
+const OWNER: Kind = Kind::Table(&[Kind::Name, Kind::Name, Kind::Text, Kind::Text]);
+const SEGMENT: Kind = Kind::Table(&[
+    Kind::Number(1),
+    Kind::List(&Kind::Text),
+    Kind::List(&Kind::Text),
+    Kind::Text,
+    Kind::List(&Kind::Table(&[Kind::Number(4), Kind::Name, Kind::Number(8)])),
+    Kind::Number(8),
+    Kind::Number(8),
+    Kind::List(&Kind::Number(1)),
+    Kind::List(&OWNER),
+    Kind::List(&Kind::Number(4)),
+]);
+/// The fields of the root table of `gpfnapp.fbs`.
+const APP: [Kind; 11] = [
+    Kind::Number(4),
+    Kind::Text,
+    Kind::Name,
+    Kind::List(&PORT),
+    Kind::List(&PORT),
+    Kind::List(&VALUE),
+    Kind::List(&Kind::Table(&[Kind::Name, Kind::List(&Kind::Number(1))])),
+    Kind::List(&SEGMENT),
+    Kind::Number(8),
+    Kind::List(&PORT),
+    Kind::List(&PORT),
+];
 
 fn app(root: Table<'_>) -> Result<App, Damage> {
     Ok(App {
@@ -122,6 +201,28 @@ fn app(root: Table<'_>) -> Result<App, Damage> {
         dram_words: root.long(8)?,
         registered: root.tables(9)?.len() + root.tables(10)?.len(),
     })
+}
+
+/// The constants, whose data is at the end of the file, in their order, behind the tables' `end`.
+fn behind(data: &[u8], end: usize, app: &App) -> Result<Vec<(String, Vec<u8>)>, Damage> {
+    let values: HashMap<&str, u64> =
+        app.values.iter().map(|value| (value.name.as_str(), value.size() * value.elem.bytes() as u64)).collect();
+    let mut sizes = Vec::new();
+    for (name, _) in &app.constants {
+        let size = values.get(name.as_str()).ok_or_else(|| format!("there is data of the unknown value `{name}`"))?;
+        sizes.push((name, *size));
+    }
+    let rooms = sizes.iter().try_fold(0u64, |sum, (_, size)| sum.checked_add(size.next_multiple_of(ALIGNED)));
+    let start = rooms.and_then(|rooms| (data.len() as u64).checked_sub(rooms));
+    let end = end as u64;
+    let start = start.filter(|start| (end..end + 2 * ALIGNED).contains(start) && start % ALIGNED == 0);
+    let mut at = start.ok_or("the data behind the tables does not fit the constants")? as usize;
+    let mut found = Vec::new();
+    for (name, size) in sizes {
+        found.push((name.clone(), data[at..at + size as usize].to_vec()));
+        at += size.next_multiple_of(ALIGNED) as usize;
+    }
+    Ok(found)
 }
 
 fn ports(root: Table<'_>, number: usize) -> Result<Vec<Port>, Damage> {

@@ -6,7 +6,8 @@ import io
 import random
 import runpy
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -24,7 +25,7 @@ import emu2
 import pycompiler
 from emu2._core import run_app
 from emu2.cli import cli
-from pycompiler.app import App, read_app, write_app
+from pycompiler.app import App, AppValue, read_app, write_app
 from pycompiler.app.verify import verify_app
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
@@ -104,7 +105,7 @@ def test_the_whole_machine_and_copies_between_pieces(tmp_path: Path) -> None:
     same(app, {"x": x}, tmp_path, "mncore2")
 
 
-@pytest.mark.parametrize("name", ["format4", "format4_places"])
+@pytest.mark.parametrize("name", ["format4", "format4_places", "format5", "format5_places"])
 def test_stored_files_keep_loading(name: str) -> None:
     """If a change breaks a file that an earlier version wrote, the format needs a new number."""
     path = STORED / f"{name}.app"
@@ -112,6 +113,44 @@ def test_stored_files_keep_loading(name: str) -> None:
     arrays = np.load(STORED / f"{name}.npz")
     (made,) = load_app(path).run({"x": arrays["x"]}).values()
     assert made.values().tobytes() == arrays["y"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body[:-64],
+        lambda body: body[:-1],
+        lambda body: body + bytes(128),
+        lambda body: body + bytes(8),
+        lambda body: bytes(8) + body,
+    ],
+)
+def test_the_data_behind_the_tables_is_that_of_the_constants(
+    change: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    data = (STORED / "format5_places.app").read_bytes()
+    assert read_app(data, "app").constants
+    path = tmp_path / "damaged.app"
+    path.write_bytes(sealed(change(data[:-32])))
+    refused("M0001", path, STORED / "format5_places.npz")
+    with pytest.raises(PycompilerError) as caught:
+        read_app(path.read_bytes(), "app")
+    assert caught.value.code == "P0501"
+
+
+def test_data_begins_at_a_multiple_of_a_cache_line() -> None:
+    """Readers may map the file."""
+    constants = {"a": np.arange(5, dtype=np.int8), "b": np.zeros((0, 3)), "c": np.ones((3, 40))}
+    constants["c"] = constants["c"].T  # row-major in the file
+    elems = {"a": "int8", "b": "double", "c": "double"}
+    values = {n: AppValue(n, elems[n], array.shape, "Long") for n, array in constants.items()}
+    values["a"] = replace(values["a"], dtype="Int")
+    data = write_app(App("p", "mini", (), (), values, constants, (), 0))
+    assert data[: -32 - 3 * 40 * 8].endswith(bytes(range(5)) + bytes(59))
+    assert data[-32 - 3 * 40 * 8 : -32] == constants["c"].tobytes()
+    assert (len(data) - 32) % 64 == 0
+    for name, array in read_app(data, "app").constants.items():
+        assert np.array_equal(array, constants[name])
 
 
 def stored(tmp_path: Path) -> tuple[bytes, Path]:

@@ -28,5 +28,5 @@ def test_networks_match_the_host(model) -> None:  # type: ignore[no-untyped-def]
     rows = np.random.default_rng(3).integers(0, 60, shape).astype(np.float32)
     inputs = {"x": rows if len(shape) == 1 else rows / np.float32(60)}
     found = run(compiled(model, MACHINE)[0], inputs, MACHINE)
-    for name, wanted in HostSession(model.SerializeToString(), "model").run(inputs).items():
+    for name, wanted in HostSession(model, "model").run(inputs).items():
         assert np.allclose(found[name], wanted, rtol=1e-5, atol=1e-5), name

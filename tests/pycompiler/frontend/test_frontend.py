@@ -24,7 +24,7 @@ HERE = __file__
 
 
 def run_host(model: onnx.ModelProto, inputs: Tensors) -> Tensors:
-    session = HostSession(model.SerializeToString(), "model")
+    session = HostSession(model, "model")
     found = session.run({k: v.numpy() for k, v in inputs.items()})
     return {k: torch.from_numpy(v) for k, v in found.items()}
 

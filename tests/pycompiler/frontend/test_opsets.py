@@ -45,7 +45,7 @@ def compare(model: onnx.ModelProto, given: Arrays) -> list[dict[str, Any]]:
 
     The model is compiled as it is and optimised; the returned operators are those of the latter.
     """
-    wanted = HostSession(model.SerializeToString(), "the model").run(given)
+    wanted = HostSession(model, "the model").run(given)
     rows: list[dict[str, Any]] = []
     simpler = optimise(model)
     # A compile converts the model too.
@@ -254,7 +254,7 @@ def test_grid_sample_knows_the_older_names_of_modes(mode: dict[str, str]) -> Non
     graph = helper.make_graph([node], "g", [infos["x"], infos["grid"]], [infos["y"]])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     inputs = {"x": x, "grid": grid}
-    wanted = HostSession(model.SerializeToString(), "the model").run(inputs)["y"]
+    wanted = HostSession(model, "the model").run(inputs)["y"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a part that runs on the host warns
         result, _ = compiled(model)

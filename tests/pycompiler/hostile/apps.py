@@ -10,8 +10,9 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
+from pycompiler.app import FORMAT, read_app
 from pycompiler.app.generated import gpfnapp_generated
-from pycompiler.app.model import DIGEST_BYTES
+from pycompiler.app.model import ALIGNED, DIGEST_BYTES
 
 from .models import damaged_bytes
 
@@ -30,6 +31,9 @@ def damaged_app(data: bytes, random: random.Random) -> bytes:
         body = data[:-DIGEST_BYTES]
         return sealed(body[:8] + damaged_bytes(body[8:], random))
     root = _fb.AppT.InitFromObj(_fb.App.GetRootAs(data, 0))
+    app = read_app(data, "app")
+    held = sum(-(-array.nbytes // ALIGNED) * ALIGNED for array in app.constants.values())
+    held *= root.format == FORMAT
     for _ in range(random.choice((1, 1, 2))):
         _change(*random.choice(list(_fields(root))), random)
     builder = flatbuffers.Builder(1 << 12)
@@ -37,7 +41,8 @@ def damaged_app(data: bytes, random: random.Random) -> bytes:
         builder.Finish(root.Pack(builder), b"GPFN")
     except Exception:  # a number that its field cannot hold: take other bytes instead
         return sealed(data[:8] + damaged_bytes(data[8:-DIGEST_BYTES], random))
-    return sealed(bytes(builder.Output()))
+    made, behind = bytes(builder.Output()), data[-DIGEST_BYTES - held : -DIGEST_BYTES]
+    return sealed(made + bytes(-len(made) % ALIGNED) + behind)
 
 
 def _fields(found: Any) -> Iterator[tuple[Any, str]]:

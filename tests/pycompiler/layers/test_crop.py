@@ -39,7 +39,7 @@ def test_what_is_a_crop(case: str) -> None:
     assert any(node.op == CROP for node in result.graph.nodes) == cropped
     assert not any(node["steps"] for node in report["nodes"] if node["op"] == CROP)
     inputs = values({"x": (8, 12)}, 3)
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
+    wanted = HostSession(model, "model").run(inputs)["y0"]
     assert np.array_equal(run(result, inputs, "mini")["y0"], wanted)
 
 

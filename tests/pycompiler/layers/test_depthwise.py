@@ -52,7 +52,7 @@ def test_against_torch_and_onnxruntime(mode: str, machine: str, examples: int) -
         found = run(result, sample.given, name)["y0"]
         wanted = sample.wanted()[0]
         limit = sample.terms * sample.scale * 2.0**-20
-        other = HostSession(model.SerializeToString(), "model").run(sample.given)["y0"]
+        other = HostSession(model, "model").run(sample.given)["y0"]
         assert found.shape == wanted.shape
         assert np.abs(found - wanted).max() <= limit
         assert np.abs(found - other).max() <= HOST_ERROR * limit
@@ -93,7 +93,7 @@ def test_forms(case: str, biased: bool) -> None:
     assert report["host_fallback"] == []
     assert any(node.op == DEPTHWISE for node in result.graph.nodes)
     found = run(result, {"x": x})["y0"]
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y0"]
+    wanted = HostSession(model, "model").run({"x": x})["y0"]
     taps = int(np.prod(weights[2:])) + 1
     limit = HOST_ERROR * taps * 2.0**-20 * max(np.abs(x).max() * np.abs(constants["w"]).max(), 4)
     assert found.shape == wanted.shape

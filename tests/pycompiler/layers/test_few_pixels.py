@@ -34,7 +34,7 @@ def check(mode: str, pixels: tuple[int, ...], weights: tuple[int, ...], seed: in
     result, report = compiled(model, "mncore2", float_dtype=mode)
     assert report["host_fallback"] == []
     found = run(result, inputs, "mncore2")["y0"]
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
+    wanted = HostSession(model, "model").run(inputs)["y0"]
     assert np.abs(found - wanted).max() <= ERROR[mode] * np.abs(wanted).max()
     return report
 

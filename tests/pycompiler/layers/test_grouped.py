@@ -45,7 +45,7 @@ def test_against_torch_and_onnxruntime(mode: str, machine: str, examples: int) -
         found = run(result, sample.given, name)["y0"]
         wanted = sample.wanted()[0]
         limit = ROW.limit(sample, wanted, mode)
-        other = HostSession(model.SerializeToString(), "model").run(sample.given)["y0"]
+        other = HostSession(model, "model").run(sample.given)["y0"]
         assert found.shape == wanted.shape
         assert (np.abs(found - wanted) <= limit).all()
         assert (np.abs(found - other) <= HOST_ERROR * limit).all()
@@ -72,7 +72,7 @@ def test_axis_of_groups(group: int, own: int, rows: int, axis: int) -> None:
     assert nodes
     assert sizes == ({axis} if axis else set())
     found = run(result, {"x": x})["y0"]
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y0"]
+    wanted = HostSession(model, "model").run({"x": x})["y0"]
     limit = HOST_ERROR * own * 3 * 2.0**-20 * np.abs(x).max() * np.abs(w).max()
     assert np.abs(found - wanted).max() <= limit
 

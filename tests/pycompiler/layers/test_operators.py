@@ -35,7 +35,7 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
     assert report["host_fallback"] == []
     found = run(result, sample.given, machine)
     host = model if row.host is None else row.model(sample, for_host=True)
-    other = HostSession(host.SerializeToString(), "model").run(sample.given)
+    other = HostSession(host, "model").run(sample.given)
     for number, wanted in enumerate(sample.wanted()):
         name, dtype = f"y{number}", row.dtype(number, sample)
         limit = row.limit(sample, wanted, mode)
@@ -272,6 +272,6 @@ def test_constants_and_chains() -> None:
         assert report["host_fallback"] == []
         inputs = random_inputs({"x": (6, 50)}, 2)
         found = run(result, inputs, machine)
-        other = HostSession(model.SerializeToString(), "model").run(inputs)
+        other = HostSession(model, "model").run(inputs)
         for name in ("f", "c"):
             assert np.allclose(found[name], other[name], rtol=2.0**-20, atol=1e-6)

@@ -33,7 +33,7 @@ def test_indices_of_maxima(seed: int) -> None:
     result, report = compiled(model)
     assert report["host_fallback"] == []
     found = run(result, {"x": x})
-    other = HostSession(model.SerializeToString(), "model").run({"x": x})
+    other = HostSession(model, "model").run({"x": x})
     wanted, places = operator_windows.maximum(torch.from_numpy(x), axes, indices=True)
     assert np.array_equal(found["y0"], wanted.numpy())
     assert np.array_equal(found["y0"], other["y0"])
@@ -79,7 +79,7 @@ def test_forms_that_run_on_the_host(op: str, size: int, facts: dict[str, object]
     result, report = compiled(model)
     assert [row["op"] for row in report["host_fallback"]] == [op]
     given = {"x": np.random.default_rng(1).standard_normal(shape).astype(np.float32)}
-    wanted = HostSession(model.SerializeToString(), "model").run(given)
+    wanted = HostSession(model, "model").run(given)
     for name, found in run(result, given).items():
         assert np.array_equal(found, wanted[name], equal_nan=True)
 

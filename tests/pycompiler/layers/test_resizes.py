@@ -92,7 +92,7 @@ def test_form(name: str) -> None:
     result, report = compiled(model)
     assert report["host_fallback"] == []
     x = np.random.default_rng(1).standard_normal((1, 2, 5, 7)).astype(np.float32)
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y0"]
+    wanted = HostSession(model, "model").run({"x": x})["y0"]
     found = run(result, {"x": x})["y0"]
     if facts["mode"] == "nearest":
         assert np.array_equal(found, wanted)

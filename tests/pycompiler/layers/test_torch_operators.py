@@ -55,7 +55,7 @@ def check(family: Family, model: onnx.ModelProto, mode: str) -> None:
     assert report.data["host_fallback"] == []
     given_inputs = {name: tensor.numpy() for name, tensor in family.inputs.items()}
     found = run(compiled, given_inputs)
-    host = HostSession(model.SerializeToString(), "model").run(given_inputs)
+    host = HostSession(model, "model").run(given_inputs)
     for name, function in family.functions.items():
         plain, wanted = function(family.inputs), reference(family, name)
         result = found[name]

@@ -29,7 +29,7 @@ def same_bits(
     result, report = compiled(model, machine, **options)
     assert report["host_fallback"] == []
     found = run(result, inputs, machine)
-    for name, wanted in HostSession(model.SerializeToString(), "model").run(inputs).items():
+    for name, wanted in HostSession(model, "model").run(inputs).items():
         assert found[name].shape == wanted.shape
         assert np.array_equal(found[name], wanted), name
     return report
@@ -275,7 +275,7 @@ def near(model: onnx.ModelProto, inputs: dict[str, np.ndarray], limit: float) ->
         result, report = compiled(model, machine)
         assert report["host_fallback"] == []
         found = run(result, inputs, machine)
-        for name, wanted in HostSession(model.SerializeToString(), "model").run(inputs).items():
+        for name, wanted in HostSession(model, "model").run(inputs).items():
             assert np.abs(found[name] - wanted).max() <= limit
 
 

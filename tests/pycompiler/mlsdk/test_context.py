@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import unittest.mock
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 import torch
-from compiling import context, model_of, report_of
+from compiling import context, report_of
 
 from pycompiler.app import read_app
-from pycompiler.build import build
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.graph import parse_graph
 from pycompiler.mlsdk import Context, MNDevice, TensorProxy, path, storage
@@ -246,17 +243,6 @@ def test_what_onnxruntime_lacks_runs_all_the_same(tmp_path: Path) -> None:
     found, wanted = compiled(sample)["out"].cpu(), sample["x"].float().sin()
     assert found.dtype is torch.bfloat16
     assert torch.allclose(found.float(), wanted, rtol=2.0**-7)
-
-
-def test_a_model_too_large_for_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    large = unittest.mock.Mock(spec=onnx.ModelProto)
-    large.SerializeToString.side_effect = ValueError("exceeds the maximum\nsize of 2GB")
-    monkeypatch.setattr("pycompiler.build.whole", lambda model: large)
-    small = model_of([("Relu", ["x"], "y")], {"x": (3,)}, ["y"])
-    with pytest.raises(PycompilerError) as caught:
-        build(lambda: small, "pfvm:cpu", None, None, tmp_path / "out")
-    assert caught.value.code == "P0110"
-    assert "\n" not in caught.value.message
 
 
 def test_functions_without_inputs_or_operators(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_drawn_graphs(seed: int) -> None:
     app = read_app(write_app(found.app()), "app")
     verify_app(app, target, "app")
     function = DeviceFunction(app, Board(target))
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     for _ in range(2):  # a second call finds the words that the first one left
         for name, held in function.run(inputs).items():
             scale = float(np.abs(wanted[name]).max(initial=0)) + 1
@@ -90,7 +90,7 @@ print(sorted({"torch", "onnxscript"} & set(sys.modules)))
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
     x = np.arange(30, dtype=np.float32).reshape(5, 6) / 10
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})
+    wanted = HostSession(model, "model").run({"x": x})
     made = np.load(tmp_path / "out.npz")
     for name, array in wanted.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-4)
@@ -115,7 +115,7 @@ def test_unusual_ports(text: str) -> None:
     app = found.app()
     verify_app(app, target, "app")
     made = DeviceFunction(app, Board(target)).run(x)
-    wanted = HostSession(model.SerializeToString(), "model").run(x)
+    wanted = HostSession(model, "model").run(x)
     assert list(made) == list(wanted)
     for name, array in wanted.items():
         np.testing.assert_allclose(made[name].values(), array, rtol=1e-6)

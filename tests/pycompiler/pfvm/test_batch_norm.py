@@ -65,8 +65,8 @@ def _sample(rng: random.Random) -> tuple[onnx.NodeProto, dict[str, np.ndarray], 
 
 def _compare(model: onnx.ModelProto, found: onnx.ModelProto, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})
-    got = HostSession(found.SerializeToString(), "found").run({"x": x})
+    wanted = HostSession(model, "model").run({"x": x})
+    got = HostSession(found, "found").run({"x": x})
     for name, array in wanted.items():
         assert np.abs(got[name] - array).max() <= 1e-4 * (1 + np.abs(array).max()), name
 

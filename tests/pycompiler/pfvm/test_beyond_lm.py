@@ -103,9 +103,9 @@ def inputs_of(made: onnx.ModelProto) -> dict[str, np.ndarray]:
 def test_what_is_written_out_gives_the_same(seed: int) -> None:
     made = drawn(random.Random(seed))
     given_inputs = inputs_of(made)
-    wanted = HostSession(made.SerializeToString(), "model").run(given_inputs)["y"]
+    wanted = HostSession(made, "model").run(given_inputs)["y"]
     written = lower(made, TARGET)
-    found = HostSession(written.SerializeToString(), "model").run(given_inputs)["y"]
+    found = HostSession(written, "model").run(given_inputs)["y"]
     assert np.array_equal(found, wanted)
 
 
@@ -159,7 +159,7 @@ def test_on_the_device(
 ) -> None:
     made = model(op, shapes, result, **facts)
     given_inputs = inputs_of(made)
-    wanted = HostSession(made.SerializeToString(), "model").run(given_inputs)["y"]
+    wanted = HostSession(made, "model").run(given_inputs)["y"]
     built, _ = compiled(made, "mini", strict=True)
     assert RECUT in {node.op for node in built.graph.nodes}
     assert np.array_equal(run(built, given_inputs)["y"], wanted)

@@ -177,17 +177,17 @@ def made_apart(model: onnx.ModelProto) -> bool:
 def test_optimised_bodies_compute_the_same(seed: int, op: str, direct: bool, flag: bool) -> None:
     """The oracle is onnxruntime on the model before any pass."""
     model, given = drawn_model(seed, op, direct=direct), inputs_of(seed, flag=flag)
-    wanted = HostSession(model.SerializeToString(), "the model").run(given)
+    wanted = HostSession(model, "the model").run(given)
     optimised = optimise(model)
     assert made_apart(optimised)
-    check(HostSession(optimised.SerializeToString(), "optimised").run(given), wanted, exact=True)
+    check(HostSession(optimised, "optimised").run(given), wanted, exact=True)
 
 
 @settings(max_examples=tried(6, 120))
 @given(st.integers(0, 2**32), st.sampled_from(["Scan", "Loop", "If"]), st.booleans())
 def test_bodies_on_the_device(seed: int, op: str, flag: bool) -> None:
     model, given = drawn_model(seed, op, direct=True), inputs_of(seed, flag=flag)
-    wanted = HostSession(model.SerializeToString(), "the model").run(given)
+    wanted = HostSession(model, "the model").run(given)
     check(on_device(optimise(model), given), wanted, exact=False)
     check(on_device(model, given), wanted, exact=False)
 
@@ -218,7 +218,7 @@ def test_outputs_that_share_a_value(kind: str) -> None:
     wanted = {"y": sums[-1], "z": sums if kind == "repeated" else given["rows"]}
     prepared = prepare(model)
     assert made_apart(prepared)
-    check(HostSession(prepared.SerializeToString(), "prepared").run(given), wanted, exact=False)
+    check(HostSession(prepared, "prepared").run(given), wanted, exact=False)
     check(on_device(model, given), wanted, exact=False)
     check(on_device(optimise(model), given), wanted, exact=False)
 
@@ -238,7 +238,7 @@ def test_scans_of_onnx(case: object) -> None:
         inputs = {name: np.asarray(value) for name, value in zip(names, arrays, strict=True)}
         outputs = [value.name for value in model.graph.output]
         wanted = {name: np.asarray(v) for name, v in zip(outputs, results, strict=True)}
-        host = HostSession(optimised.SerializeToString(), "optimised").run(inputs)
+        host = HostSession(optimised, "optimised").run(inputs)
         check(host, wanted, exact=False)
         check(on_device(optimised, inputs), wanted, exact=False)
         check(on_device(model, inputs), wanted, exact=False)

@@ -129,7 +129,7 @@ def test_reductions_of_nothing(op: str, elem: int, value: float) -> None:
     result, report = compiled(model)
     assert report["host_fallback"] == []
     np.testing.assert_array_equal(run(result, inputs)["y"], wanted)
-    host = HostSession(optimise(model).SerializeToString(), "model").run(inputs)
+    host = HostSession(optimise(model), "model").run(inputs)
     np.testing.assert_array_equal(host["y"], wanted)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import pickle
 import random
 from pathlib import Path
 
@@ -11,13 +14,25 @@ import pytest
 import torch
 from compiling import context, model_of, tried
 
-from pycompiler.build import build
+from pycompiler.build import build, load_function, load_model
 from pycompiler.cache import cache_key
+from pycompiler.errors import PycompilerError
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph.text import print_graph
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
-from pycompiler.pfvm.held import from_proto, hold, holding, to_proto, whole
+from pycompiler.pfvm import held
+from pycompiler.pfvm.held import (
+    Array,
+    array_of,
+    data_held,
+    from_proto,
+    hold,
+    holding,
+    is_held,
+    to_proto,
+    whole,
+)
 from pycompiler.pfvm.optimise import optimise
 
 TARGET = load_target("mini")
@@ -98,6 +113,83 @@ def test_one_model_is_built_for_two_devices(tmp_path: Path) -> None:
         function = build(lambda: model, device, board, {}, tmp_path / f"{number}")
         results.append(function.run({"x": np.ones((3, 96), np.float32)})["y"].values())
     assert np.array_equal(*results)
+
+
+def _with_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[onnx.ModelProto, Array]:
+    """Compile a product for the host with its weight beside the model; return both."""
+    monkeypatch.setattr(held, "INSIDE", 1000)
+    weight = np.random.default_rng(0).standard_normal(LARGE).astype(np.float32)
+    model = model_of([("MatMul", ["x", "w"], "y")], {"x": (3, 96)}, ["y"], {"w": weight})
+    build(lambda: model, "pfvm:cpu", None, {}, tmp_path / "out")
+    return model, weight
+
+
+def test_much_data_lies_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads the folder finds it: the host, onnx, and a compile, which maps it."""
+    model, weight = _with_product(tmp_path, monkeypatch)
+    file, data = tmp_path / "out/model.onnx", tmp_path / "out/model.onnx.data"
+    assert file.stat().st_size < 1000
+    assert data.stat().st_size % mmap.PAGESIZE == 0
+    onnx.checker.check_model(str(file))
+    (found,) = onnx.load(file).graph.initializer
+    assert np.array_equal(onnx.numpy_helper.to_array(found), weight)
+    given = {"x": np.ones((3, 96), np.float32)}
+    wanted = load_function(tmp_path / "out", None).run(given)["y"].values()
+    assert np.allclose(wanted, given["x"] @ weight, rtol=1e-4, atol=1e-4)
+    lowered = tmp_path / "lowered.onnx"
+    options = {"out_onnx": str(lowered)}
+    with holding():
+        (tensor,) = load_model(file).graph.initializer
+        assert is_held(tensor)
+        owner = array_of(tensor)
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        assert isinstance(owner.base, memoryview)
+        assert isinstance(owner.base.obj, mmap.mmap)
+    board = context("emu2:mini")._board
+    build(lambda: load_model(file), "emu2:mini", board, options, tmp_path / "two")
+    for place in (tmp_path / "two/model.onnx", lowered):
+        assert place.with_name(f"{place.name}.data").is_file()
+        again = build(lambda: load_model(place), "pfvm:cpu", None, {}, tmp_path / "three")  # noqa: B023
+        assert np.array_equal(again.run(given)["y"].values(), wanted)
+    monkeypatch.undo()
+    build(lambda: model, "pfvm:cpu", None, {}, tmp_path / "out")
+    assert not data.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("offset", "-4"), ("offset", "4096"), ("offset", "x"), ("length", "9")),
+        *(("length", "999999"), ("location", "../outside"), ("location", "pipe")),
+        *(("location", "link"), ("location", "/dev/zero"), ("location", "")),
+    ],
+)
+def test_places_beside_the_model_are_checked(
+    key: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_product(tmp_path, monkeypatch)
+    file, data = tmp_path / "out/model.onnx", tmp_path / "out/model.onnx.data"
+    (tmp_path / "outside").write_bytes(data.read_bytes())
+    (tmp_path / "out/link").symlink_to(tmp_path / "outside")
+    os.mkfifo(tmp_path / "out/pipe")
+    model = onnx.load(file, load_external_data=False)
+    (tensor,) = model.graph.initializer
+    next(one for one in tensor.external_data if one.key == key).value = value
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(PycompilerError) as caught:
+        load_function(tmp_path / "out", None)
+    assert caught.value.code in ("P0002", "P0108")
+
+
+def test_a_model_goes_to_another_process() -> None:
+    model = _model(random.Random(0))
+    with holding():
+        light = hold(model)
+        message, data = pickle.dumps(light), data_held(light)
+    assert not any(map(is_held, light.graph.initializer))
+    with holding(data):
+        assert whole(pickle.loads(message)) == model
 
 
 def test_a_key_of_the_cache_knows_the_data() -> None:

@@ -28,8 +28,8 @@ def check(net: Net, outputs: list[str]) -> Counter[str]:
     found = optimise(model)
     onnx.checker.check_model(found)
     inputs = {n: net.draw.standard_normal(s).astype(np.float32) for n, s in net.inputs.items()}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
-    got = HostSession(found.SerializeToString(), "found").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
+    got = HostSession(found, "found").run(inputs)
     assert [one.name for one in found.graph.output] == outputs
     for name, array in wanted.items():
         np.testing.assert_array_equal(got[name], array)

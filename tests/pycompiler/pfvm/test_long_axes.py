@@ -97,9 +97,9 @@ def inputs_of(model: onnx.ModelProto, seed: int) -> dict[str, Any]:
 def test_what_is_written_out_gives_the_same(seed: int) -> None:
     model = drawn(random.Random(seed))
     given_inputs = inputs_of(model, seed)
-    wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)["y"]
+    wanted = HostSession(model, "model").run(given_inputs)["y"]
     written = lower(model, TARGET)
-    found = HostSession(written.SerializeToString(), "model").run(given_inputs)["y"]
+    found = HostSession(written, "model").run(given_inputs)["y"]
     assert np.array_equal(found, wanted)
 
 
@@ -127,7 +127,7 @@ def test_on_the_device(
 ) -> None:
     model = one(op, shapes, result, **ints)
     given_inputs = inputs_of(model, 3)
-    wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)["y"]
+    wanted = HostSession(model, "model").run(given_inputs)["y"]
     if (planner, op) == ("first_arrival", "Concat"):
         # The fast planner gives neighbours layouts without a way between them.
         with pytest.raises(PycompilerError, match="P0305"):

@@ -35,8 +35,8 @@ def check(net: Net, outputs: Sequence[str]) -> onnx.ModelProto:
     onnx.checker.check_model(found)
     assert [one.name for one in found.graph.output] == list(outputs)
     inputs = {n: net.draw.standard_normal(s).astype(np.float32) for n, s in net.inputs.items()}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
-    got = HostSession(found.SerializeToString(), "found").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
+    got = HostSession(found, "found").run(inputs)
     for name, array in wanted.items():
         assert got[name].shape == array.shape, name
         assert np.abs(got[name] - array).max() <= 1e-5 * np.abs(array).max(), name

@@ -46,8 +46,8 @@ def test_tiles_of_any_count(monkeypatch: pytest.MonkeyPatch) -> None:
         model = prepare(ROW.model(sample))
         written = decompose(model, static_types(model), target)
         onnx.checker.check_model(written)
-        wanted = HostSession(model.SerializeToString(), "model").run(sample.given)["y0"]
-        found = HostSession(written.SerializeToString(), "written").run(sample.given)["y0"]
+        wanted = HostSession(model, "model").run(sample.given)["y0"]
+        found = HostSession(written, "written").run(sample.given)["y0"]
         limit = sample.terms * sample.scale * 2.0**-20
         assert found.shape == wanted.shape, seed
         assert np.abs(found - wanted).max() <= limit, seed
@@ -77,7 +77,7 @@ def test_tiles_on_the_device(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     result, report = compiled(model)
     assert report["host_fallback"] == []
     assert max(tiling.count for tiling in taken) > 1
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y"]
+    wanted = HostSession(model, "model").run({"x": x})["y"]
     limit = 28 * np.abs(x).max() * np.abs(w).max() * 2.0**-20
     assert np.abs(run(result, {"x": x})["y"] - wanted).max() <= limit
 

@@ -43,7 +43,7 @@ def _model(
 
 def _lowered(model: onnx.ModelProto, image: np.ndarray) -> tuple[onnx.ModelProto, np.ndarray]:
     found = lower(optimise(model), load_target("mncore2"))
-    return found, HostSession(found.SerializeToString(), "found").run({"x": image})["y"]
+    return found, HostSession(found, "found").run({"x": image})["y"]
 
 
 def _check(seed: int) -> None:

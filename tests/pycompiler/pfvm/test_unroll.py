@@ -38,7 +38,7 @@ def model_with(
 
 def check(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Compare with onnxruntime; return the operators on the host."""
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HostFallbackWarning)
         result, report = compiled(optimise(model))

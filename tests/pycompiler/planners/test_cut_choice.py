@@ -55,7 +55,7 @@ def test_the_axis_that_the_fewest_values_share_is_cut(chain: tuple[int, int], cu
     assert {name for name, _ in sliced} >= {"x", "z"}
     assert not {name for name, _ in sliced if name.startswith("v")}
     inputs = random_inputs({"x": (BATCH, CHANNELS), "v": chain}, seed=1)
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["z"]
+    wanted = HostSession(model, "model").run(inputs)["z"]
     np.testing.assert_allclose(run(result, inputs)["z"], wanted, rtol=1e-5)
 
 

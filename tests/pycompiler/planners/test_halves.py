@@ -94,7 +94,7 @@ def _network(
     model.graph.node.extend(made)
     model = onnx.shape_inference.infer_shapes(model)
     shape = (
-        HostSession(model.SerializeToString(), "shape")
+        HostSession(model, "shape")
         .run({"x": np.zeros((batch, 16, size, size), np.float32)})["y"]
         .shape
     )
@@ -125,7 +125,7 @@ def test_networks_against_onnxruntime(kind: str) -> None:
         ]
         assert halves, "no convolution writes halves"
         found = run(result, inputs, "mncore2")["y"]
-        wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+        wanted = HostSession(model, "model").run(inputs)["y"]
         error = np.abs(found - wanted).max() / np.abs(wanted).max()
         assert error <= NETWORKS["mixed"], f"seed {seed}"
 
@@ -268,7 +268,7 @@ def test_a_bias_is_halves_where_its_result_is() -> None:
     (add,) = (node for node in graph.nodes if node.op == "Add")
     assert {graph.values[name].dtype for name in (*add.inputs, *add.outputs)} == {MNDtype.HALF}
     inputs = {"x": rng.standard_normal((16, 64, 32, 32)).astype(np.float32)}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     found = run(result, inputs, "mncore2")["y"]
     assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()
 
@@ -324,7 +324,7 @@ def test_constants_that_halves_cannot_hold_stay_singles(kind: str) -> None:
     if kind == "no number":
         return
     inputs = {"x": rng.standard_normal((1, 16, 32, 32)).astype(np.float32)}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     found = run(result, inputs)["y"]
     assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()
 

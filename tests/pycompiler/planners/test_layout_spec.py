@@ -35,7 +35,7 @@ def made(**options: Any) -> tuple[Compiled, dict[str, Any]]:
     """Compile the model with ``options`` and check its result."""
     result, report = compiled(MODEL, "mini", **options)
     assert report["host_fallback"] == []
-    wanted = HostSession(MODEL.SerializeToString(), "model").run(INPUTS)["y"]
+    wanted = HostSession(MODEL, "model").run(INPUTS)["y"]
     assert np.abs(run(result, INPUTS)["y"] - wanted).max() <= 2e-4
     return result, report
 

@@ -167,7 +167,7 @@ def test_a_limit_ends_the_search_for_passes(target: Target) -> None:
 @settings(max_examples=tried(10, 250))
 def test_never_dearer_and_the_same_results(seed: int) -> None:
     model, inputs = random_model(random.Random(seed))
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     result, report = compiled(model, "mini", layout_planner="lpz", strict=True)
     facts = next(row for row in report["passes"] if row["pass"] == "layout")["estimated_steps"]
     assert max(row["steps"] for row in facts.values()) < TOO_LARGE
@@ -209,7 +209,7 @@ def test_a_region_takes_what_its_products_make() -> None:
         steps[planner] = sum(
             row["steps"] for row in report["nodes"] if row["op"] == "MNCoreLayoutSwitch"
         )
-        wanted = HostSession(CHAIN.SerializeToString(), "model").run(inputs)["y"]
+        wanted = HostSession(CHAIN, "model").run(inputs)["y"]
         assert np.abs(run(result, inputs, "mncore2")["y"] - wanted).max() < 1e-4
     assert steps["lpz"] < steps["first_arrival"] / 2
 
@@ -230,7 +230,7 @@ def test_single_elements_of_a_product_meet_a_region(nodes: list) -> None:  # typ
     used = {name: a for name, a in constants.items() if any(name in n[1] for n in nodes)}
     model = model_of(nodes, shapes, ["y"], used)
     inputs = {n: RNG.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     result, _ = compiled(model, "mini", layout_planner="lpz")
     assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-4
 
@@ -245,7 +245,7 @@ def test_growth_finds_layouts_that_the_first_pools_lack(monkeypatch: pytest.Monk
     nodes += [("Relu", ["c"], "d"), ("Conv", ["d", "w"], "y")]
     model = model_of(nodes, {"x": (8, 32, 28, 28)}, ["y"], constants)
     inputs = {"x": rng.standard_normal((8, 32, 28, 28)).astype(np.float32)}
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     steps = []
     monkeypatch.setattr(pools, "POOL", 4)
     # Families find them too.
@@ -346,7 +346,7 @@ def test_axes_of_a_square_that_would_lie_alike(nodes: Any, planner: str, size: i
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
     model.ir_version = 10
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     result, report = compiled(model, "mini", layout_planner=planner)
     assert report["host_fallback"] == []
     assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-5
@@ -391,7 +391,7 @@ def test_whole_blocks_stay_on_their_units(axis: int) -> None:
     result, report = compiled(model)
     assert report["host_fallback"] == []
     x = RNG.standard_normal(shape).astype(np.float32)
-    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y"]
+    wanted = HostSession(model, "model").run({"x": x})["y"]
     assert np.array_equal(run(result, {"x": x})["y"], wanted)
     graph = parse_graph(result.dumps["layout.layout.txt"])
     layout = graph.values[next(n for n in graph.nodes if n.op == "Split").inputs[0]].layout

@@ -37,7 +37,7 @@ def made(limit: float = 2e-4, **overrides: dict[str, str]) -> Compiled:
     """Compile the model with ``overrides`` and check its result."""
     result, report = compiled(MODEL, "mini", overrides=overrides)
     assert report["host_fallback"] == []
-    wanted = HostSession(MODEL.SerializeToString(), "model").run(INPUTS)["y"]
+    wanted = HostSession(MODEL, "model").run(INPUTS)["y"]
     assert np.abs(run(result, INPUTS)["y"] - wanted).max() <= limit
     return result
 

@@ -113,7 +113,7 @@ def test_random_graphs_compute_what_the_host_computes(
     assert report["host_fallback"] == []
     given_inputs = random_inputs(inputs, seed, scale=1.0)
     found = run(result, given_inputs)
-    wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)
+    wanted = HostSession(model, "model").run(given_inputs)
     for name, array in wanted.items():
         # Small results may come from cancellation, so errors scale with the largest value.
         scale = max(float(np.abs(a).max(initial=0)) for a in wanted.values())

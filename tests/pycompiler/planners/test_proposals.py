@@ -79,7 +79,7 @@ def convolutions(count: int, channels: int) -> onnx.ModelProto:
 def test_pictures_of_few_channels_arrive_without_padding(channels: int) -> None:
     model = convolutions(1, channels)
     x = random_inputs({"x": (2, channels, 16, 16)}, channels, 1.0)
-    wanted = HostSession(model.SerializeToString(), "model").run(x)["y"]
+    wanted = HostSession(model, "model").run(x)["y"]
     result, report = compiled(model, "mini", float_dtype="mixed")
     found = run(result, x)["y"]
     assert np.abs(found - wanted).max() <= 4e-3 * np.abs(wanted).max()

@@ -202,7 +202,7 @@ def test_attention_against_onnxruntime(tokens: int, mask: str, heads: int, seed:
     assert report["host_fallback"] == []
     assert NARROW in {node.op for node in result.graph.nodes}
     found = run(result, inputs, MACHINE)[name]
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)[name]
+    wanted = HostSession(model, "model").run(inputs)[name]
     error = np.abs(found - wanted).max() / np.abs(wanted).max()
     assert error <= NETWORKS["mixed"], f"seed {seed}"
 
@@ -359,7 +359,7 @@ def test_results_that_have_no_name() -> None:
     net.nodes[-1].output[:] = ["", "h"]
     model, inputs = net.model([net.put("Neg", "h")]), inputs_of(net)
     result, _ = compiled(model)
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    wanted = HostSession(model, "model").run(inputs)
     for name, array in run(result, inputs).items():
         assert np.allclose(array, wanted[name], atol=1e-5)
 

@@ -276,7 +276,7 @@ def test_cuts_begin_where_a_node_needs_too_much(
     assert report["host_fallback"] == []
     assert max(row["slices"] for row in report["nodes"]) <= most
     inputs = random_inputs(shapes, 4)
-    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    wanted = HostSession(model, "model").run(inputs)["y"]
     error = np.abs(run(result, inputs)["y"] - wanted).max() / np.abs(wanted).max()
     assert error <= (0.02 if mode == "mixed" else 1e-5)
 

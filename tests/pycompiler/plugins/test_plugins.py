@@ -65,7 +65,7 @@ def test_kernels_whose_values_share_memory() -> None:
         [session.pool.allocate(form.size) for form in forms]
         for forms in (kernel.inputs, kernel.outputs)
     )
-    wanted = HostSession(model.SerializeToString(), "network")
+    wanted = HostSession(model, "network")
     x = np.random.default_rng(0).standard_normal((512, 16)).astype(np.float32)
     session.copy_in(x, buffer, kernel.inputs[0], session.stream)
     for _ in range(2):
@@ -159,7 +159,7 @@ def test_random_graphs() -> None:
         on_host = [op for op in ("Add", "Mul", "Sin") if drawn.random() < 0.4]
         graph = MixedGraph(model, side, host, on_host=on_host)
         x = drawn.standard_normal(shape).astype(np.float32)
-        wanted = HostSession(model.SerializeToString(), "graph").run({"x": x})[values[-1]]
+        wanted = HostSession(model, "graph").run({"x": x})[values[-1]]
         np.testing.assert_allclose(
             graph.run({"x": x})[values[-1]], wanted, 1e-4, 1e-4, err_msg=text
         )

@@ -61,7 +61,7 @@ def test_every_door_but_a_quiet_one_shows_lines(
         assert ("compiling: " in capsys.readouterr().err) != quiet
 
 
-@pytest.mark.parametrize(("call", "place"), [("write_app", "app"), ("DeviceFunction", "load")])
+@pytest.mark.parametrize(("call", "place"), [("app_content", "app"), ("DeviceFunction", "load")])
 def test_what_comes_behind_the_passes_has_names(
     call: str, place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

@@ -122,13 +122,13 @@ def test_the_evaluators_loop_joins_along_a_new_axis(shape: tuple[int, ...], trip
         {{ y, z = Loop(n, go, x) <body = b (int64 i, bool c, float{of} s)
             => (bool d, float{of} t, float{of} u) {{
             d = Identity(c)  t = Add(s, s)  u = Neg(t) }}> }}"""
-    model = onnx.parser.parse_model(text).SerializeToString()
+    model = onnx.parser.parse_model(text)
     session = HostSession(model, "model")
     x = np.random.default_rng(trips).standard_normal(shape).astype(np.float32)
     wanted = session.run({"x": x})
     assert session.runtime == "onnxruntime"
     assert isinstance(session._session, _PlainSession)
-    session._session.reference = evaluator(onnx.load_from_string(model))
+    session._session.reference = evaluator(model)
     for key, found in session.run({"x": x}).items():
         assert np.array_equal(found, wanted[key])
     assert session.runtime == "onnx.reference"

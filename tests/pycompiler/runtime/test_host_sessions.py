@@ -89,7 +89,7 @@ def test_sums_of_integers_are_exact(call: str, kind: str) -> None:
         {{ y = {call} }}"""
     info = np.iinfo(kind)
     x = np.array([[info.max, 7, -(2**31) + 1, info.max - 9], [3, 5, info.min, 1]], kind)
-    model = onnx.parser.parse_model(text).SerializeToString()
+    model = onnx.parser.parse_model(text)
     found = HostSession(model, "model").run({"x": x, "s": x[:, :1]})["y"]
     wanted = WHOLE[call](x)
     assert (found.dtype, found.tolist()) == (x.dtype, wanted.tolist())
@@ -103,7 +103,7 @@ def test_only_what_onnxruntime_mistakes_runs_in_the_evaluator() -> None:
         s = Softmax(y)
         w = If(up) <then_branch = a () => (int64[2] u) { u = Pow(x, one) },
                     else_branch = b () => (int64[2] v) { v = Neg(x) }> }"""
-    session = HostSession(onnx.parser.parse_model(text).SerializeToString(), "model")
+    session = HostSession(onnx.parser.parse_model(text), "model")
     assert session.runtime == "onnx.reference and onnxruntime"
     x, y = np.array([14, 15]), np.array([0.5, 1.5], np.float32)
     found = session.run({"x": x, "y": y, "up": np.array(False)})
@@ -112,7 +112,7 @@ def test_only_what_onnxruntime_mistakes_runs_in_the_evaluator() -> None:
     assert np.allclose(found["s"], np.exp(y) / np.exp(y).sum())
     alone = onnx.parser.parse_model(text)
     del alone.graph.node[:4], alone.graph.node[1:], alone.graph.output[0], alone.graph.output[1]
-    assert HostSession(alone.SerializeToString(), "model").runtime == "onnxruntime"
+    assert HostSession(alone, "model").runtime == "onnxruntime"
 
 
 def test_types_are_inferred_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_types_are_inferred_without_weights(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", watched)
     x = np.full((1, 2, 300), np.nan, np.float32)
-    found = HostSession(model.SerializeToString(), "a model").run({"x": x})["y"]
+    found = HostSession(model, "a model").run({"x": x})["y"]
     assert np.isnan(found).all()
     assert sizes
     assert max(sizes) < weights.nbytes

@@ -115,7 +115,7 @@ def test_other_models_stay_as_onnxruntime_has_them() -> None:
         model = onnx.parser.parse_model(text % more)
         model.graph.initializer.append(axes)
         model.graph.node[0].input.append("axes")
-        results.append(HostSession(model.SerializeToString(), "a model").run({"x": x})["y"])
+        results.append(HostSession(model, "a model").run({"x": x})["y"])
     session = onnxruntime.InferenceSession(model.SerializeToString())
     (plain,) = session.run(None, {"x": x})
     assert np.array_equal(results[0], plain, equal_nan=True)

@@ -74,7 +74,7 @@ def test_windows_of_the_least_number(kind: str, rank: int) -> None:
     for op, facts in (("MaxPool", inside), ("GlobalMaxPool", {})):
         if op == "GlobalMaxPool" and kind in ("float64", "int8", "int64"):
             continue  # composites write it as a maximum
-        session = HostSession(model_of(op, x, facts).SerializeToString(), op)
+        session = HostSession(model_of(op, x, facts), op)
         assert (session.run({"x": x})["y"] == low).all(), op
 
 
