@@ -267,9 +267,7 @@ def load_model(
     """
     model = parse_model(read_input(path), path)
     inside = (one.t for node in model.graph.node for one in node.attribute)
-    facts = [
-        fact for tensor in (*model.graph.initializer, *inside) for fact in tensor.external_data
-    ]
+    facts = [fact for one in (*model.graph.initializer, *inside) for fact in one.external_data]
     for name in {fact.value for fact in facts if fact.key == "location"}:
         reads(path.parent / name)
     with located(path, PycompilerError):

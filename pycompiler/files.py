@@ -36,6 +36,9 @@ TEXT_BYTES = 1 << 26
 #: Behind the name of a file: that of the one beside it with its large tensors.
 DATA = ".data"
 
+#: Rows and columns of an array that are brought in order together.
+_TILE = 128
+
 #: What a file gets: bytes, or parts of which none is copied before it is written.
 Content = bytes | Sequence[bytes | NDArray[Any]]
 
@@ -112,7 +115,17 @@ def raw(array: NDArray[Any]) -> NDArray[np.uint8]:
 def pieces(content: Content) -> Iterator[bytes | memoryview]:
     """Yield the bytes of a content, part by part."""
     for part in [content] if isinstance(content, bytes) else content:
-        yield part if isinstance(part, bytes) else raw(part).data
+        yield from [part] if isinstance(part, bytes) else (raw(one).data for one in _rows(part))
+
+
+def _rows(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield an array in parts, which are brought in order tile by tile: columns miss the caches."""
+    if array.ndim < 2 or array.flags.c_contiguous:
+        yield array
+        return
+    for row in range(0, len(array), _TILE):
+        rows, at = array[row : row + _TILE], range(0, array.shape[-1], _TILE)
+        yield np.concatenate([rows[..., one : one + _TILE].copy() for one in at], axis=-1)
 
 
 def put(path: Path | int, content: Content) -> None:

@@ -33,10 +33,6 @@ from .verify import value_faults
 _fb: Any = gpfnapp_generated
 
 
-class _DamagedError(ValueError):
-    """The contents of an app are damaged."""
-
-
 def read_app(data: bytes, path: str) -> App:
     """Return the app in ``data``; ``path`` names it in diagnostics. P0501, P0502."""
     try:
@@ -48,7 +44,7 @@ def read_app(data: bytes, path: str) -> App:
         return _app(_fb.AppT.InitFromObj(found), memoryview(data)[:-DIGEST_BYTES], end)
     except emu2.EmulatorError as problem:
         raise error("P0501", path=path, reason=problem.message) from problem
-    except _DamagedError as problem:
+    except ValueError as problem:
         raise error("P0501", path=path, reason=str(problem)) from problem
 
 
@@ -59,13 +55,13 @@ def _text(data: bytes | None) -> str:
 def _app(root: Any, data: memoryview, end: int) -> App:
     values = {value.name: value for value in map(_value, root.values or [])}
     if len(values) != len(root.values or []):
-        raise _DamagedError("two values have one name")
+        raise ValueError("two values have one name")
     for value in values.values():
         for reason in value_faults(value):
-            raise _DamagedError(reason)
+            raise ValueError(reason)
     found = {_text(constant.value): constant.data for constant in root.constants or []}
     for name in found.keys() - values.keys():
-        raise _DamagedError(f"there is data of the unknown value `{name}`")
+        raise ValueError(f"there is data of the unknown value `{name}`")
     if root.format == FORMAT:
         found = dict(_behind(data, end, [values[name] for name in found]))
     return App(
@@ -107,10 +103,6 @@ def _numbers(found: Any) -> tuple[int, ...]:
     return () if found is None else tuple(int(number) for number in found)
 
 
-def _bytes(data: Any) -> bytes:
-    return b"" if data is None else np.asarray(data, dtype=np.uint8).tobytes()
-
-
 def _behind(
     data: memoryview, end: int, values: Sequence[AppValue]
 ) -> Iterator[tuple[str, memoryview]]:
@@ -118,7 +110,7 @@ def _behind(
     sizes = [prod(value.shape) * numpy_dtype(value.elem).itemsize for value in values]
     start = len(data) - sum(-(-size // ALIGNED) * ALIGNED for size in sizes)
     if not end <= start < end + 2 * ALIGNED or start % ALIGNED:
-        raise _DamagedError("the data behind the tables does not fit the constants")
+        raise ValueError("the data behind the tables does not fit the constants")
     for value, size in zip(values, sizes, strict=True):
         yield value.name, data[start : start + size]
         start += -(-size // ALIGNED) * ALIGNED
@@ -127,7 +119,7 @@ def _behind(
 def _array(data: Any, value: AppValue) -> Array:
     dtype, data = numpy_dtype(value.elem), b"" if data is None else data
     if len(data) != prod(value.shape) * dtype.itemsize:
-        raise _DamagedError(f"the data of `{value.name}` does not fit its shape {value.shape}")
+        raise ValueError(f"the data of `{value.name}` does not fit its shape {value.shape}")
     return np.frombuffer(data, dtype).reshape(value.shape)
 
 
@@ -135,7 +127,7 @@ def _segment(found: Any) -> DeviceSegment | HostSegment:
     inputs = tuple(_text(name) for name in found.inputs or [])
     outputs = tuple(_text(name) for name in found.outputs or [])
     if found.kind == _fb.SegmentKind.Host:
-        return HostSegment(inputs, outputs, _bytes(found.model))
+        return HostSegment(inputs, outputs, b"" if found.model is None else bytes(found.model))
     relocations = tuple(
         Relocation(place.line, _text(place.value), place.offset)
         for place in found.relocations or []
@@ -155,7 +147,4 @@ def _lines(found: Any) -> LineTable:
         )
         for one in found.owners or []
     )
-    try:
-        return LineTable.of_numbers(owners, _numbers(found.runs))
-    except ValueError as problem:
-        raise _DamagedError(str(problem)) from problem
+    return LineTable.of_numbers(owners, _numbers(found.runs))

@@ -43,7 +43,6 @@ def _faults(app: App, target: Target) -> Iterator[str]:
     if not 0 <= app.dram_words <= capacity:
         yield f"it needs {app.dram_words} long words of DRAM, the machine has {capacity}"
     for value in app.values.values():
-        yield from value_faults(value)
         if prod(value.shape) > _MOST:
             yield f"`{value.name}` has the shape {value.shape}"
     for value in app.values.values():

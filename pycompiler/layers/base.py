@@ -273,6 +273,12 @@ def outside_lm(names: Iterable[str], graph: MNGraph) -> Iterator[str]:
         yield "an operand that is not in LM"
 
 
+def not_apart(source: MNValue, result: MNValue) -> Iterator[str]:
+    """Yield a refusal unless one of the values is in LM0 and the other in LM1."""
+    if {source.location, result.location} != {Location.LM0, Location.LM1}:
+        yield "operands that are not one in LM0 and one in LM1"
+
+
 def other_layouts(wanted: Layouts, graph: MNGraph, target: Target) -> Iterator[str]:
     """Yield a refusal for each value whose elements do not lie as in its wanted layout."""
     for value, layout in ((graph.values[name], layout) for name, layout in wanted.items()):

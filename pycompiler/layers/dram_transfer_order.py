@@ -7,6 +7,7 @@ show from which word of DRAM each word of L2BM comes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ class ChunkOrder(NamedTuple):
     at: IntArray
 
 
+@lru_cache(maxsize=16)
 def orders_of(plan: TransferPlan, alike: bool = False) -> list[ChunkOrder]:
     """Return the order of all chunks; of the first L1B and L2B if all are ``alike``.
 

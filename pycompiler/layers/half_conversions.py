@@ -13,11 +13,11 @@ from ..code.lines import PeOperand, single_step
 from ..code.nest import Nest, Repeat
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout, Layouts, Level, SubAxis
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
-from .base import Cut, OtherLm, UntiedAxes, layout_of
+from .base import Cut, OtherLm, UntiedAxes, layout_of, not_apart
 from .default_layout import fresh_layout, most_words
 
 WIDEN, NARROW = "MNCoreWiden", "MNCoreNarrow"
@@ -109,8 +109,7 @@ class Conversion(UntiedAxes, OtherLm):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and layouts that do not go together."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        if {source.location, result.location} != {Location.LM0, Location.LM1}:
-            yield "operands that are not one in LM0 and one in LM1"
+        yield from not_apart(source, result)
         halves, singles = (graph.values[name] for name in self._pair(node))
         if (halves.dtype, singles.dtype) != (MNDtype.HALF, MNDtype.FLOAT):
             yield f"{source.dtype.value} as {result.dtype.value}"

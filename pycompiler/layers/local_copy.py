@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from ..code.lines import alu_step
 from ..code.nest import Nest, Repeat
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.graph import MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
-from .base import Layer, OtherLm, SameAxes
+from .base import Layer, OtherLm, SameAxes, not_apart
 from .scratch import vector
 
 COPY = "MNCoreCopy"
@@ -26,8 +26,7 @@ class LocalCopy(SameAxes, OtherLm):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and changes of layout or dtype."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        if {source.location, result.location} != {Location.LM0, Location.LM1}:
-            yield "operands that are not one in LM0 and one in LM1"
+        yield from not_apart(source, result)
         if (source.layout, source.dtype) != (result.layout, result.dtype):
             yield "a change of layout or dtype"
 

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from ..files import DATA, Content, raw
+from ..files import DATA, Content, pieces
 from .declared import MOST
 
 Array = NDArray[Any]
@@ -83,7 +83,8 @@ def array_of(tensor: onnx.TensorProto) -> Array:
 def digest_of(array: Array) -> str:
     """Return a digest of type, shape and data."""
     digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-    digest.update(array.tobytes() if array.dtype.hasobject else raw(array).data)
+    for piece in pieces([array.tobytes() if array.dtype.hasobject else array]):
+        digest.update(piece)
     return digest.hexdigest()
 
 

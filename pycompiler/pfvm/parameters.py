@@ -17,7 +17,7 @@ import onnx
 from .composites.writer import Rule, Writer, rewritten
 from .known_shapes import tensor_types
 from .opsets import STANDARD
-from .prepare import prepare
+from .prepare import until_settled
 
 _ROUNDS = 8
 Shape = tuple[int, ...]
@@ -25,12 +25,7 @@ Shape = tuple[int, ...]
 
 def settled_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with the parameters that its types decide; one may make others known."""
-    for _ in range(_ROUNDS):
-        found = with_parameters(model)
-        if found is model:
-            break
-        model = prepare(found)
-    return model
+    return until_settled(model, with_parameters, _ROUNDS)
 
 
 def with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:

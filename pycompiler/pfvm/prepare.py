@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable
 
 import onnx
 import onnx.checker
@@ -23,6 +24,8 @@ from .opsets import STANDARD, converted
 from .shapes import check_shapes
 from .source import source_of
 from .well_formed import check_elements, check_loops, check_sizes
+
+Step = Callable[[onnx.ModelProto], onnx.ModelProto]
 
 _MEAN_VARIANCE = "MeanVarianceNormalization"
 _LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
@@ -55,6 +58,16 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
+
+
+def until_settled(model: onnx.ModelProto, step: Step, most: int) -> onnx.ModelProto:
+    """Return a prepared model after ``most`` steps, or after one that does not change it."""
+    for _ in range(most):
+        found = step(model)
+        if found is model:
+            break
+        model = prepare(found)
+    return model
 
 
 def refusal(problem: Exception, model: onnx.ModelProto) -> PycompilerError:

@@ -114,7 +114,10 @@ class _PlainSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         held = [tensor for tensor in self._model.graph.initializer if is_held(tensor)]
-        options.add_external_initializers([t.name for t in held], [_value(t) for t in held])
+        # It does not copy the data.
+        made = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+        values = [made(np.ascontiguousarray(array_of(t)), t.data_type) for t in held]
+        options.add_external_initializers([t.name for t in held], values)
         self._session = onnxruntime.InferenceSession(
             self._model.SerializeToString(),
             options,
@@ -179,12 +182,6 @@ def results_of(
         return HostSession(small, node.op_type).run(zeros)
     except PycompilerError:
         return None
-
-
-def _value(tensor: onnx.TensorProto) -> onnxruntime.OrtValue:
-    """Return the data of a tensor for onnxruntime, which does not copy it."""
-    data = np.ascontiguousarray(array_of(tensor)).reshape(tuple(tensor.dims))
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(data, tensor.data_type)
 
 
 def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.ValueInfoProto:

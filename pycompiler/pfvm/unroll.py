@@ -19,7 +19,7 @@ from .held import array_of
 from .known_shapes import known_types
 from .names import bodies_of, graphs, rename
 from .opsets import OLDEST, STANDARD, opset_of
-from .prepare import prepare
+from .prepare import until_settled
 
 #: The most turns, and the most nodes that all turns of all loops may make.
 _MOST_TURNS, _MOST_NODES = 128, 2048
@@ -45,12 +45,7 @@ class _Turns:
 
 def unrolled(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model without loops of known lengths, also those inside of others."""
-    for _ in range(_DEEPEST):
-        found = unroll(model)
-        if found is model:
-            break
-        model = prepare(found)
-    return model
+    return until_settled(model, unroll, _DEEPEST)
 
 
 def unroll(model: onnx.ModelProto) -> onnx.ModelProto:

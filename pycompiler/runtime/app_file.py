@@ -35,8 +35,7 @@ def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
 
     ``device`` names the machine if it is not found by the name in the file.
     """
-    data = read_input(Path(path))
-    app = read_app(data, str(path))
+    app = read_app(read_input(Path(path)), str(path))
     return _function(app, str(path), Board(target_of(app, path, device)), None)
 
 

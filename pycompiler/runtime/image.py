@@ -8,15 +8,16 @@ layout.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache, reduce
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ..errors import PycompilerError, error
+from ..errors import error
 from ..graph.dtypes import MNDtype
 from ..graph.half import halves_of, singles_of
 from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
@@ -27,12 +28,13 @@ from ..layers.dram_transfer_plan import plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
 
+_MEET = "two elements fall on one word of DRAM"
+
 
 class _Coordinates(NamedTuple):
-    """What the coordinates ``at`` of a level add to the number of an element; others hold none.
+    """What the coordinates ``at`` of a level add to the index of an element; others hold none.
 
-    ``adds``, shape (numbers, coordinates), is for the flat number of the element, and for the index
-    on each axis that has padding.
+    The shape of ``adds`` is (axes, coordinates).
     """
 
     at: IntArray
@@ -43,7 +45,7 @@ class _Words(NamedTuple):
     """The long words of DRAM that a chunk of one size reads, and what each holds.
 
     ``place``: ``group * dram_words + word``, from the chunk's first word on. ``lm``: the long word
-    of LM from the chunk's first on. ``adds``: what its unit adds to the numbers of its elements.
+    of LM from the chunk's first on. ``adds``: what its unit adds to the indices of its elements.
     """
 
     place: IntArray
@@ -62,6 +64,8 @@ class DramImage:
         self._word = np.dtype(f">u{dtype.bits // 8}")
         self._half = dtype is MNDtype.HALF
         self.slices = layout.slices
+        #: Long words per group, for all time slices together.
+        self.dram_words = self.slices * self.plan.dram_words
         above = (*layout.on(Level.L2B), *layout.on(Level.L1B))
         #: If all L1Bs hold the same, all groups do: then one L1B and one group tell everything.
         self.alike = self.slices == 1 and all(sub.size == 1 for sub in above)
@@ -101,32 +105,23 @@ class DramImage:
             out[place] = elements
         return out.reshape(-1)
 
-    @property
-    def dram_words(self) -> int:
-        """Long words per group, for all time slices together."""
-        return self.slices * self.plan.dram_words
-
     def _coordinates(self, level: Level, count: int, copies: tuple[SubAxis, ...]) -> _Coordinates:
         """Return what the ``count`` coordinates of a level hold. P0402 if two elements meet."""
-        at, adds = np.zeros(1, np.int64), np.zeros((1 + len(self._cut), 1), np.int64)
+        at, adds = np.zeros(1, np.int64), np.zeros((len(self.shape), 1), np.int64)
         digits = [(copy, [0] * len(adds)) for copy in copies if copy.level is level]
         for axis, subs in enumerate(self._layout.axes):
-            weight, flat = 1, prod(self.shape[axis + 1 :])
+            weight = 1
             for sub in reversed(subs):
-                weights = [weight * flat, *(weight * (axis == cut) for cut in self._cut)]
+                weights = [weight * (own == axis) for own in range(len(adds))]
                 digits += [(sub, weights)] if sub.level is level else []
                 weight *= sub.size
         for sub, weights in digits:
             digit = np.arange(sub.size, dtype=np.int64)
             at = (at[:, None] + digit * sub.stride).reshape(-1)
-            adds = _sums(adds, np.array(weights)[:, None] * digit)
-        if len(np.unique(at)) < len(at) or at.max() >= count:
-            raise self._two_meet()
+            adds = _sums(adds, np.array(weights, np.int64)[:, None] * digit)
+        if at.max() >= count or np.bincount(at).max() > 1:
+            raise error("P0402", layout=str(self._layout), reason=_MEET)
         return _Coordinates(at, adds)
-
-    def _two_meet(self) -> PycompilerError:
-        reason = "two elements fall on one word of DRAM"
-        return error("P0402", layout=str(self._layout), reason=reason)
 
     def _words(self, order: ChunkOrder) -> _Words:
         """Return the words that a chunk reads. P0402 if one of them is two elements."""
@@ -147,36 +142,40 @@ class DramImage:
             owner[word] = np.arange(word.size)
             of_word = owner[word]
             if (adds[:, of_word] != adds).any() or (lm[of_word] != lm).any():
-                raise self._two_meet()
+                raise error("P0402", layout=str(self._layout), reason=_MEET)
             group, at = np.divmod(np.flatnonzero(owner >= 0), size)
             kept = owner[owner >= 0]
             self._patterns[key] = _Words(group * self.dram_words + at, lm[kept], adds[:, kept])
         return self._patterns[key]
 
-    def blocks(self) -> Iterator[tuple[IntArray, IntArray]]:
+    def blocks(self, strides: Sequence[int] | None = None) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield what long words hold, for each chunk of each time slice.
 
         First their places, ``group * dram_words + word``; then, shape (long words, words in a long
-        word), the flat numbers of the elements, -1 for padding.
+        word), the numbers of the elements, -1 for padding. Numbers are flat, or have ``strides``.
         """
+        flat = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
+        steps = np.array(flat if strides is None else strides, np.int64)
         addr, word, time = (self._of[level] for level in (Level.ADDR, Level.W, Level.TIME))
         row = np.full(self.plan.num_lw, -1)
         row[addr.at] = np.arange(len(addr.at))
-        columns = np.full((len(word.adds), self.words_per_long), -1)
-        columns[:, word.at] = word.adds
+        column = np.full(self.words_per_long, -1)
+        column[word.at] = steps @ word.adds
+        numbers = {id(words): steps @ words.adds for words in self._patterns.values()}
         for when, adds in zip(time.at.tolist(), time.adds.T, strict=True):
             own = addr.adds + adds[:, None]
+            number = steps @ own
             for order in self._orders:
                 words = self._words(order)
                 rows = row[order.lm + words.lm]
-                longs = words.adds + own[:, rows]
-                found = longs[0][:, None] + columns[0]
-                for axis, index, column in zip(self._cut, longs[1:], columns[1:], strict=True):
-                    if index.max() + column.max() >= self.shape[axis]:
-                        found[index[:, None] + column >= self.shape[axis]] = -1
-                if rows.min() < 0:
-                    found[rows < 0] = -1
-                found[:, columns[0] < 0] = -1
+                found = (numbers[id(words)] + number[rows])[:, None] + column
+                for axis in self._cut:
+                    index, most = words.adds[axis] + own[axis, rows], self.shape[axis]
+                    if index.max() + word.adds[axis].max() >= most:
+                        beyond = index[:, None] + word.adds[axis] >= most
+                        found[:, word.at] = np.where(beyond, -1, found[:, word.at])
+                found[rows < 0] = -1
+                found[:, column < 0] = -1
                 yield words.place + order.dram + when * self.plan.dram_words, found
 
     def same_order(self, other: DramImage) -> bool:
@@ -190,9 +189,14 @@ class DramImage:
 
     def pack(self, array: Array) -> NDArray[np.uint64]:
         """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
-        flat = np.ascontiguousarray(array).reshape(-1)
+        steps = [stride // array.itemsize for stride in array.strides]
+        if min(steps, default=0) < 0:
+            return self.pack(np.ascontiguousarray(array))
+        # Other orders than the row-major one are read where they are.
+        size = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True)) + 1
+        flat = as_strided(array, (size if array.size else 0,), (array.itemsize,))
         longs = np.zeros(self._groups * self.dram_words, np.uint64)
-        for place, elements in self.blocks() if flat.size else ():
+        for place, elements in self.blocks(steps) if flat.size else ():
             bits = self._bits(flat.take(elements, mode="clip"))
             if elements.min() < 0:
                 bits[elements < 0] = 0
@@ -242,7 +246,8 @@ class DramImage:
 
 def _sums(first: IntArray, second: IntArray) -> IntArray:
     """Return all sums of a column of ``first`` and one of ``second``, row by row."""
-    return (first[:, :, None] + second[:, None, :]).reshape(len(first), -1)
+    count = first.shape[1] * second.shape[1]
+    return (first[:, :, None] + second[:, None, :]).reshape(len(first), count)
 
 
 def from_bits(bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], half: bool) -> Array:

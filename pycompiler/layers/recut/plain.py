@@ -7,7 +7,6 @@ and LM take units. Above them come the addresses, and then the L2Bs, with a part
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -19,7 +18,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ...machine import IntArray, Target
 from ..base import layout_of
 from ..default_layout import built
-from ..dram_transfer_order import ChunkOrder, orders_of, words_at
+from ..dram_transfer_order import orders_of, words_at
 from ..dram_transfer_plan import plan_transfer
 
 #: Rows go to L2Bs as a whole if that takes less than this part of the elements.
@@ -106,12 +105,6 @@ def units_in_dram(value: MNValue, target: Target) -> tuple[IntArray, IntArray]:
     rows = prod(front)
     unit = unit_of(value.dtype, target)
     count = -(-value.shape[-1] // unit)
-    index = [found.reshape(rows, 1) for found in np.indices(front)]
-    index.append(np.arange(count)[None, :] * unit)
+    index = *(one.reshape(rows, 1) for one in np.indices(front)), np.arange(count)[None, :] * unit
     plan = plan_transfer(layout, target)
-    return words_at(plan, _orders(layout.slice, target), layout.coordinates(*index))
-
-
-@lru_cache(maxsize=4)
-def _orders(layout: Layout, target: Target) -> list[ChunkOrder]:
-    return orders_of(plan_transfer(layout, target))
+    return words_at(plan, orders_of(plan), layout.coordinates(*index))

@@ -8,12 +8,12 @@ from ...code.nest import Nest, stages
 from ...cost.hazards import pass_hazards
 from ...cost.sequence import waiting_steps
 from ...graph.dtypes import MNDtype
-from ...graph.graph import Location, MNGraph, MNNode
+from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Level
 from ...graph.plan import OnePass
 from ...machine import Target
 from ...tolerance import MOVE
-from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
+from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of, not_apart
 from .pass_code import pass_code
 from .pass_moves import LayoutChange, NoPassError
 from .pass_search import moves
@@ -38,8 +38,7 @@ class LayoutSwitch(UntiedAxes, OtherLm):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield the reasons why one pass cannot make the change."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        if {source.location, result.location} != {Location.LM0, Location.LM1}:
-            yield "operands that are not one in LM0 and one in LM1"
+        yield from not_apart(source, result)
         if (source.shape, source.dtype) != (result.shape, result.dtype):
             yield "a change of shape or dtype"
             return

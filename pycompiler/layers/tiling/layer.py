@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...code.nest import Nest
-from ...graph.graph import Location, MNGraph, MNNode
+from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layouts
 from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILES
 from ...tolerance import MOVE
-from ..base import Cut, OtherLm
+from ..base import Cut, OtherLm, not_apart
 from ..data_movement import MOVED, Moving
 from .axes import other_axes
 from .code import tiles_code
@@ -52,8 +52,7 @@ class Tiles(Moving, OtherLm):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and layouts that do not go together."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        if {source.location, result.location} != {Location.LM0, Location.LM1}:
-            yield "operands that are not one in LM0 and one in LM1"
+        yield from not_apart(source, result)
         yield from refusals(node, graph, target)
 
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:

@@ -15,7 +15,7 @@ from ...graph.layout import Broadcast, Layout
 from ...graph.plan import SharedSums
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
-from ..base import Cut, Placement, UntiedAxes, layout_of, other_layouts
+from ..base import Cut, Placement, UntiedAxes, layout_of, not_apart, other_layouts
 from ..scratch import vector
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
 from .shares import shares_by
@@ -46,8 +46,7 @@ class Join(UntiedAxes):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and another result than the shares."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        if {source.location, result.location} != {Location.LM0, Location.LM1}:
-            yield "operands that are not one in LM0 and one in LM1"
+        yield from not_apart(source, result)
         found = _shares_by(node, graph, target)
         if found is None:
             yield f"the plan {node.plan}"

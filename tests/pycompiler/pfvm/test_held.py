@@ -17,6 +17,7 @@ from compiling import context, model_of, tried
 from pycompiler.build import build, load_function, load_model
 from pycompiler.cache import cache_key
 from pycompiler.errors import PycompilerError
+from pycompiler.files import pieces
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph.text import print_graph
 from pycompiler.machine import load_target
@@ -180,6 +181,17 @@ def test_places_beside_the_model_are_checked(
     with pytest.raises(PycompilerError) as caught:
         load_function(tmp_path / "out", None)
     assert caught.value.code in ("P0002", "P0108")
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0)])
+def test_arrays_of_any_order_are_written_row_by_row(axes: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(0)
+    for shape in ((3, 300, 5), (290, 1, 131), (1, 2, 0)):
+        array = draw.integers(0, 1 << 30, shape, np.int32).transpose(axes)
+        written = b"".join(pieces([b"x", array, array[:1], b""]))
+        assert written == b"x" + array.tobytes() + array[:1].tobytes()
+    flat = draw.integers(0, 9, 40, np.int32)[::3]
+    assert b"".join(pieces([flat, np.array(7)])) == flat.tobytes() + np.array(7).tobytes()
 
 
 def test_a_model_goes_to_another_process() -> None:

@@ -157,6 +157,19 @@ def test_tensors_are_packed_in_blocks(dtype: MNDtype) -> None:
         assert word == value
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_other_orders_are_read_where_they_are(dtype: MNDtype) -> None:
+    """Transposed, repeated and turned arrays have the words of row-major ones."""
+    target, shape = load_target("mini"), (37, 11)
+    image = DramImage(table_layout(shape, dtype, target), shape, dtype, target)
+    draw = np.random.default_rng(0).integers(0, 1 << 14, (2, 40, 40)).astype(DTYPES[dtype])
+    one = draw[0, :37, :11]
+    others = [draw[1, 2:13, :37].T, draw[1, :37, 5:16], draw[0, ::-1, :][:37, 29:]]
+    others += [np.broadcast_to(draw[1, 0, :11], shape), draw[:, :37, 0:22:2][0]]
+    for array in (one, *others):
+        assert np.array_equal(image.pack(array), image.pack(array.copy(order="C")))
+
+
 def test_nothing_of_a_tensors_size_is_made_for_its_order() -> None:
     """The host has the tensor and its long words, and little else."""
     target, shape = load_target("mncore2"), (30_000, 512)
