@@ -13,11 +13,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pycompiler.code.lines import Move
-from pycompiler.cost.moves import move_cost
-from pycompiler.emit.merge import place
-from pycompiler.emit.timeline import Placed
-from pycompiler.emit.units import Prepared
+from pycompiler.code.lines import Fragment
+from pycompiler.emit.program import Addresses, Kind, Program
 from pycompiler.machine import Target
 
 
@@ -30,30 +27,27 @@ class Bound:
     path: int
 
 
-def bound_of(prepared: Prepared, target: Target) -> Bound:
-    """Return the bound of all orders of the prepared lines."""
-    placed = place(prepared, target, unlimited=True)
-    path = max((max(one.end, (one.step + 1) * target.cycles) for one in placed), default=0)
-    ends = [(_last(jobs), what) for what, jobs in _jobs(prepared, placed, target)]
+def bound_of(
+    nodes: Sequence[tuple[str, str, Fragment]],
+    addresses: Addresses,
+    target: Target,
+    kinds: Sequence[Kind],
+) -> Bound | None:
+    """Return the bound of all orders of the nodes; None if they cannot be merged."""
+    program = Program(addresses, target, merged=True)
+    for (name, comment, fragment), kind in zip(nodes, kinds, strict=True):
+        program.add(name, comment, fragment, kind)
+    placed = program.unlimited()
+    if placed is None:
+        return None
+    jobs: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for start, _, uses in placed:
+        for name, cycles in uses:
+            jobs[name].append((start, cycles))
+    path = max((end for _, end, _ in placed), default=0)
+    ends = [(_last(own), what) for what, own in jobs.items()]
     cycles, what = max([*ends, (path, "the longest chain of lines that need each other")])
     return Bound(cycles, what, path)
-
-
-def _jobs(
-    prepared: Prepared, placed: Sequence[Placed], target: Target
-) -> Sequence[tuple[str, Sequence[tuple[int, int]]]]:
-    """Return for each slot and memory the first cycles of its lines or MVs, and their cycles."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in placed:
-        start, line = one.step * target.cycles, one.ready.line
-        if isinstance(line, Move):
-            cost = move_cost(line, target)
-            for name in cost.ports:
-                found[name].append((start, cost.holds))
-        else:
-            for op in one.ready.ops:
-                found[op.slot].append((start, target.cycles))
-    return list(found.items())
 
 
 def _last(jobs: Sequence[tuple[int, int]]) -> int:

@@ -17,7 +17,6 @@ from torch import nn
 
 from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.emit.segments import CONCAT, MERGED, addresses_of, emit_segments, kind_of
-from pycompiler.emit.units import prepare
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.export import export
 from pycompiler.graph.graph import MNGraph
@@ -122,11 +121,11 @@ def measured(
 def bound(graph: MNGraph, target: Target) -> Bound:
     """Return the cycles that no order of the lines can fall below; all nodes are one program."""
     fragments = Fragments(target)
-    made = [fragments.of(node, graph) for node in graph.nodes]
+    made = [(node.name, "", fragments.of(node, graph)) for node in graph.nodes]
     kinds = [kind_of(node) for node in graph.nodes]
-    prepared = prepare(made, addresses_of(graph), target, kinds)
-    assert prepared is not None
-    return bound_of(prepared, target)
+    found = bound_of(made, addresses_of(graph), target, kinds)
+    assert found is not None
+    return found
 
 
 if __name__ == "__main__":

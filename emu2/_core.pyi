@@ -11,22 +11,20 @@ from numpy.typing import NDArray
 from emu2.errors import Diagnostic, Finding
 
 __all__ = [
-    "Access",
     "ChoiceSearch",
+    "CodeLines",
+    "CodeMachine",
+    "CodeProgram",
     "Debugger",
     "Device",
     "IndexMap",
     "Kernel",
     "Machine",
     "MemoryFiles",
-    "Op",
-    "PlacingRules",
     "Program",
-    "Ready",
     "Report",
     "Spec",
     "SwitchGuesses",
-    "Timeline",
     "__version__",
     "anneal_schedule",
     "assemble",
@@ -36,7 +34,6 @@ __all__ = [
     "codes",
     "compare_units",
     "count_pass_steps",
-    "distance",
     "fit_offsets",
     "from_half",
     "level",
@@ -51,7 +48,6 @@ __all__ = [
     "read_asm",
     "read_source",
     "run_app",
-    "schedule_lines",
     "search_offsets",
     "spec_texts",
     "spread_offsets",
@@ -61,7 +57,6 @@ __all__ = [
     "to_text",
     "unpack",
     "walk_schedule",
-    "webs",
     "what_if_specs",
     "write_asm",
 ]
@@ -235,90 +230,48 @@ class ChoiceSearch:
     def follow(self, whole: ChoiceSearch) -> None: ...
 
 @final
-class PlacingRules:
+class CodeMachine:
     def __new__(
         cls,
         hazards: Sequence[Any],
-        shares: Sequence[tuple[Sequence[str], int]],
-        banks: Mapping[str, str],
-        above: Sequence[str],
-        shared: Sequence[str],
+        facts: Any,
         operands: Sequence[type],
         issue: Callable[[str], tuple[str | None, Sequence[str], Sequence[str]]],
-        *,
-        cycles: int,
-        unit: int,
-        granule: int,
-        l2bs: tuple[int, int],
-        long: int,
-        added: str,
-        entries: str,
-        blocks: str,
-    ) -> PlacingRules: ...
-    @property
-    def reach(self) -> int: ...
+        cost: Callable[[Any], tuple[Sequence[str], int, int]],
+    ) -> CodeMachine: ...
 
 @final
-class Access:
-    @property
-    def memory(self) -> str: ...
-    @property
-    def unit(self) -> tuple[int | None, int | None]: ...
-    @property
-    def low(self) -> int: ...
-    @property
-    def high(self) -> int: ...
-    @property
-    def cycles(self) -> tuple[int, ...]: ...
-    @property
-    def anywhere(self) -> bool: ...
-
-@final
-class Op:
-    slot: str
-    takes: tuple[str, ...]
-    def __new__(cls, rules: PlacingRules, instruction: Any, addresses: Mapping[str, int]) -> Op: ...
-
-@final
-class Ready:
-    line: Any
-    addresses: Mapping[str, int]
-    ops: tuple[Op, ...]
+class CodeLines:
     def __new__(
-        cls, rules: PlacingRules, line: Any, addresses: Mapping[str, int], ops: tuple[Op, ...]
-    ) -> Ready: ...
-    @staticmethod
-    def of_move(
-        rules: PlacingRules,
-        line: Any,
-        addresses: Mapping[str, int],
-        slot: str,
-        transfer: tuple[Sequence[str], int, int],
-    ) -> Ready: ...
-    @property
-    def shared(self) -> bool: ...
-    @property
-    def reads(self) -> tuple[Access, ...]: ...
-    @property
-    def writes(self) -> tuple[Access, ...]: ...
-    def conflicts(self, later: Ready) -> bool: ...
-
-def schedule_lines(
-    rules: PlacingRules, steps: Sequence[Sequence[Op]]
-) -> list[list[int]] | None: ...
-def webs(
-    rules: PlacingRules, memory: str, lines: Sequence[Ready]
-) -> tuple[list[tuple[int, int, int, int]], list[list[tuple[int, int]]]]: ...
-def distance(rules: PlacingRules, recent: Sequence[Ready | None], ready: Ready) -> int: ...
+        cls, machine: CodeMachine, lines: tuple[Any, ...], short: tuple[Any, ...]
+    ) -> CodeLines: ...
 
 @final
-class Timeline:
-    def __new__(cls, rules: PlacingRules, mv: str, shifted: str, unlimited: bool) -> Timeline: ...
-    def place_lines(self, run: Sequence[Ready]) -> int: ...
-    def place_move(self, ready: Ready, owner: int) -> tuple[int, int]: ...
-    def start_of(self, ready: Ready, shift: int) -> int: ...
-    def soonest(self, ready: Ready) -> int: ...
-    def last_of(self, access: Access, more: int) -> int: ...
+class CodeProgram:
+    def __new__(cls, machine: CodeMachine, merged: bool, window: int) -> CodeProgram: ...
+    def add(
+        self,
+        comment: str,
+        lines: CodeLines,
+        kind: str,
+        packed: bool,
+        loose: bool,
+        names: Mapping[str, str],
+        addresses: Mapping[str, int],
+    ) -> None: ...
+    def finish(
+        self,
+    ) -> tuple[
+        list[str],
+        list[tuple[int, str, int]],
+        list[tuple[int, int, int, dict[str, int], int]],
+        int,
+        list[tuple[int, int, list[int]]],
+        list[tuple[int, str, str, int, int, int]],
+        list[int],
+        int,
+    ]: ...
+    def unlimited(self) -> list[tuple[int, int, list[tuple[str, int]]]] | None: ...
 
 def assemble(
     text: str | bytes,

@@ -26,3 +26,8 @@ def block_text(
     elif group is not None:
         at = f"@{group}"
     return f"${target.prefix(memory, wide)}{target.letter(memory)}{start}{at}"
+
+
+def literal_text(bits: int) -> str:
+    """Return the text of the 32 bits of an ``imm``."""
+    return f'ui"0x{bits:08X}"'

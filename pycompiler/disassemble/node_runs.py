@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import emu2
 
 from ..app.model import App, HostSegment
-from ..emit.concat import concatenate
 from ..emit.fragment_cache import Fragments
+from ..emit.program import concatenate
 from ..errors import error
 from ..files import write_file
 from ..graph.graph import MNGraph, MNNode

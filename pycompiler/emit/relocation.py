@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..machine import Target
-from .text import literal_text
+from ..machine_text import literal_text
 
 
 @dataclass(frozen=True)

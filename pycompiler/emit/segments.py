@@ -13,9 +13,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
 from .fragment_cache import Fragments
-from .units import Kind
-from .windows import Windows
-from .writer import Code
+from .program import Code, Kind, Program
 
 #: The values of the option `emit`.
 CONCAT, MERGED = "concat", "l1merge"
@@ -55,13 +53,13 @@ def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Se
 
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) -> Code:
     """Return the program of the nodes of one segment."""
-    windows = Windows(addresses_of(graph), target, merged=emit == MERGED)
+    program = Program(addresses_of(graph), target, merged=emit == MERGED)
     made = Fragments(target)
     for node in nodes:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
-        windows.add(node.name, comment, made.of(node, graph), kind_of(node))
-    return windows.finish()
+        program.add(node.name, comment, made.of(node, graph), kind_of(node))
+    return program.finish()
 
 
 def kind_of(node: MNNode) -> Kind:

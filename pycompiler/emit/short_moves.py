@@ -8,11 +8,10 @@ need not wait for the last ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from math import lcm
 
-from ..code.lines import BlockOperand, Fragment, Line, Move
+from ..code.lines import BlockOperand, Line, Move
 from ..cost.moves import move_cost
 from ..machine import Target
 
@@ -20,16 +19,8 @@ from ..machine import Target
 _PARTS = 8
 
 
-def with_short_moves(fragments: Sequence[Fragment], target: Target) -> list[Fragment]:
-    """Return the fragments with short MVs; those that shared their lines still do."""
-    made: dict[int, tuple[Line, ...]] = {}
-    for fragment in fragments:
-        if id(fragment.lines) not in made:
-            made[id(fragment.lines)] = _cut(fragment.lines, target)
-    return [replace(fragment, lines=made[id(fragment.lines)]) for fragment in fragments]
-
-
-def _cut(lines: tuple[Line, ...], target: Target) -> tuple[Line, ...]:
+def short_moves(lines: tuple[Line, ...], target: Target) -> tuple[Line, ...]:
+    """Return the lines with short MVs: the same object if there is no long one."""
     out: list[Line] = []
     for line in lines:
         out += _pieces(line, target) if isinstance(line, Move) else (line,)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..emit.line_table import spans
+from ..emit.program import Code
 from ..emit.segments import Segment
-from ..emit.writer import Code
 from ..graph.graph import Location, MNGraph, MNNode
 from ..layers.dram_transfer_plan import dram_words
 from ..machine import Target

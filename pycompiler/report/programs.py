@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..emit.program import Code
 from ..emit.segments import Segment
-from ..emit.writer import Code
 from ..graph.graph import MNGraph
 from ..machine import Target
 from .cycle_shares import cycle_shares

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from ..code.lines import Fragment
-from ..emit.concat import concatenate
 from ..emit.fragment_cache import Fragments, renamed
+from ..emit.program import concatenate
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..layers.base import Placement, banks_of, layout_of

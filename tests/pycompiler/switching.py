@@ -10,7 +10,7 @@ from random_layouts import elements
 
 from pycompiler.code.lines import Fragment
 from pycompiler.code.nest import expand
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.graph import Layout, Location, MNDtype, MNValue, TensorType
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange

@@ -11,6 +11,8 @@ mod argument;
 mod attended;
 mod bench;
 mod choosing;
+mod code_machine;
+mod code_program;
 mod convert;
 mod debugger;
 mod device;
@@ -20,8 +22,6 @@ mod found;
 mod halves;
 mod machine;
 mod packing;
-mod placing;
-mod placing_rules;
 mod program;
 mod region;
 mod report;
@@ -53,6 +53,10 @@ mod _core {
     #[pymodule_export]
     use super::choosing::PyChoiceSearch;
     #[pymodule_export]
+    use super::code_machine::{PyCodeLines, PyCodeMachine};
+    #[pymodule_export]
+    use super::code_program::PyCodeProgram;
+    #[pymodule_export]
     use super::debugger::PyDebugger;
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
@@ -66,10 +70,6 @@ mod _core {
     use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]
     use super::packing::{fit_offsets, search_offsets, spread_offsets};
-    #[pymodule_export]
-    use super::placing::{distance, schedule_lines, webs, PyAccess, PyOp, PyReady, PyTimeline};
-    #[pymodule_export]
-    use super::placing_rules::PyRules;
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

@@ -7,24 +7,45 @@
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod allocator;
+mod clock;
+mod code;
 mod distance;
 mod line;
+mod machine;
+mod masks;
+mod merge;
 mod op;
+mod order;
 mod placing;
+mod program;
+mod ready;
+mod ring;
 mod row_program;
 mod rows;
 mod rules;
 mod schedule;
+mod shelf;
+mod text;
 mod timeline;
 mod touches;
+mod units;
 mod webs;
+mod writer;
 
+pub use code::{Block as BlockWords, Instruction, Issue, Line, Move, Operand as Part, Pe, Shift, Value, Values};
 pub use distance::distance;
-pub use op::{Block, Facts, Op, Operand};
+pub use machine::{Machine, Memory, Names, Syntax};
+pub use op::{Block, Facts, Form, Op, Operand};
+pub use program::{Held, Node, Program};
 pub use row_program::{Operation, Placed, Places, What};
 pub use rows::place_rows;
 pub use rules::{Hazard, Name, Rules};
 pub use schedule::schedule;
+pub use shelf::Fragment;
 pub use timeline::{Needs, Timeline, Transfer};
 pub use touches::{Access, Site};
-pub use webs::{webs, Web};
+pub use units::Kind;
+
+pub use webs::{webs, whole, Found, Web};
+pub use writer::{Code, Flight, Row};

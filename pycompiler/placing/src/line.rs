@@ -10,7 +10,7 @@ pub(crate) struct Line(pub(crate) Vec<Arc<Op>>);
 
 impl Line {
     fn using(&self, slots: &[Name]) -> usize {
-        self.0.iter().filter(|op| slots.contains(&op.facts.slot)).count()
+        self.0.iter().filter(|op| slots.contains(&op.form.facts.slot)).count()
     }
 
     /// The last read of a memory, or the last write.
@@ -20,8 +20,8 @@ impl Line {
 
     /// Whether `op` may join.
     pub(crate) fn fits(&self, op: &Op, rules: &Rules) -> bool {
-        let own = &op.facts;
-        !self.0.iter().any(|other| other.facts.slot == own.slot || own.flushes && other.facts.flushes)
+        let own = &op.form.facts;
+        !self.0.iter().any(|other| other.form.facts.slot == own.slot || own.flushes && other.form.facts.flushes)
             && op.reads.iter().all(|touch| self.room(touch, false, rules))
             && op.writes.iter().all(|touch| self.room(touch, true, rules))
             && self.shares(op, rules)
@@ -30,7 +30,7 @@ impl Line {
 
     /// Whether the shared units have room for all of `ops`, of which each fits.
     pub(crate) fn takes_all(&self, ops: &[Arc<Op>], rules: &Rules) -> bool {
-        let count = |slots: &[Name]| ops.iter().filter(|op| slots.contains(&op.facts.slot)).count();
+        let count = |slots: &[Name]| ops.iter().filter(|op| slots.contains(&op.form.facts.slot)).count();
         rules.shares.iter().all(|(slots, limit)| self.using(slots) + count(slots) <= *limit)
     }
 
@@ -47,9 +47,9 @@ impl Line {
     }
 
     fn shares(&self, op: &Op, rules: &Rules) -> bool {
-        rules.shares.iter().filter(|(slots, _)| slots.contains(&op.facts.slot)).all(|(slots, limit)| {
-            let mut others = self.0.iter().filter(|other| slots.contains(&other.facts.slot));
-            self.using(slots) < *limit && others.all(|other| other.facts.precision == op.facts.precision)
+        rules.shares.iter().filter(|(slots, _)| slots.contains(&op.form.facts.slot)).all(|(slots, limit)| {
+            let mut others = self.0.iter().filter(|other| slots.contains(&other.form.facts.slot));
+            self.using(slots) < *limit && others.all(|other| other.form.facts.precision == op.form.facts.precision)
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::rules::{Name, Rules};
 use crate::touches::{Access, Site};
+use std::sync::Arc;
 
 /// A memory and a long word of it, or a granule of a memory above the PEs.
 pub(crate) type Place = (Name, i64);
@@ -15,6 +16,15 @@ pub enum Operand {
     Block(Block),
     /// A memory that has no addresses here.
     Whole(Name),
+}
+
+impl Operand {
+    fn memory(&self) -> Name {
+        match self {
+            Self::Pe(memory, ..) | Self::Whole(memory) => *memory,
+            Self::Block(block) => block.memory,
+        }
+    }
 }
 
 /// Long words of a memory above the PEs in a group and an L2B: the first one, and their number.
@@ -74,7 +84,7 @@ impl Touch {
 }
 
 /// The facts of an instruction besides its operands.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The issue slot.
     pub slot: Name,
@@ -97,37 +107,24 @@ pub struct Facts {
 /// All facts that decide about ports, except the words.
 pub(crate) type Kind = (Name, Option<Name>, Vec<Name>, Vec<Name>, bool, Option<Name>, Vec<(Name, bool)>);
 
-/// An instruction with its accesses and the other facts that decide where it fits.
-#[derive(Clone)]
-pub struct Op {
-    pub(crate) facts: Facts,
+/// What decides where an instruction fits, whatever its addresses are.
+#[derive(Clone, Debug, Default)]
+pub struct Form {
+    /// The facts besides its operands.
+    pub facts: Facts,
     pub(crate) kind: usize,
-    pub(crate) reads: Vec<Touch>,
-    pub(crate) writes: Vec<Touch>,
     /// The memory of each access, and whether the access is a write.
     pub(crate) memories: Vec<(Name, bool)>,
     /// The port rules that it can break, and whether as the writer.
     pub(crate) ports: Vec<(usize, bool)>,
-    /// Memories of which it reads words that only a register knows, and of which it writes such words.
-    pub(crate) anywhere: [Vec<Name>; 2],
-    /// What it reads and writes, word by word, in the order of its operands.
-    pub(crate) accesses: [Vec<Access>; 2],
 }
 
-impl Op {
-    /// Returns an instruction with its operands in their order, and whether it writes each.
+impl Form {
+    /// Returns the form of an instruction with its operands in their order, and whether it writes each.
     pub fn new(rules: &Rules, facts: Facts, operands: &[(Operand, bool)]) -> Self {
-        let touches = |written: bool| {
-            let own = operands.iter().filter(move |(_, is)| *is == written);
-            own.map(|(one, _)| Touch::of(one, rules.granule)).collect::<Vec<_>>()
-        };
-        let (reads, writes) = (touches(false), touches(true));
-        let (mut anywhere, mut accesses) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
-        for (operand, written) in operands {
-            note(operand, *written, &facts, &mut accesses, &mut anywhere);
-        }
-        let memories: Vec<_> =
-            reads.iter().map(|t| (t.memory, false)).chain(writes.iter().map(|t| (t.memory, true))).collect();
+        let of =
+            |written: bool| operands.iter().filter(move |(_, is)| *is == written).map(|(one, is)| (one.memory(), *is));
+        let memories: Vec<_> = of(false).chain(of(true)).collect();
         let writer = (facts.slot, facts.source);
         let concerned = |&(memory, written): &(Name, bool)| {
             rules.concerned(memory, written, writer).into_iter().map(move |rule| (rule, written))
@@ -138,7 +135,35 @@ impl Op {
         let mut kinds = rules.kinds.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let next = kinds.len();
         let kind = *kinds.entry(key).or_insert(next);
-        Self { facts, kind, reads, writes, memories, ports, anywhere, accesses }
+        Self { facts, kind, memories, ports }
+    }
+}
+
+/// An instruction with its accesses and the other facts that decide where it fits.
+#[derive(Clone)]
+pub struct Op {
+    pub(crate) form: Arc<Form>,
+    pub(crate) reads: Vec<Touch>,
+    pub(crate) writes: Vec<Touch>,
+    /// Memories of which it reads words that only a register knows, and of which it writes such words.
+    pub(crate) anywhere: [Vec<Name>; 2],
+    /// What it reads and writes, word by word, in the order of its operands.
+    pub(crate) accesses: [Vec<Access>; 2],
+}
+
+impl Op {
+    /// Returns an instruction of a form with its operands in their order, and whether it writes each.
+    pub fn new(rules: &Rules, form: Arc<Form>, operands: &[(Operand, bool)]) -> Self {
+        let touches = |written: bool| {
+            let own = operands.iter().filter(move |(_, is)| *is == written);
+            own.map(|(one, _)| Touch::of(one, rules.granule)).collect::<Vec<_>>()
+        };
+        let (reads, writes) = (touches(false), touches(true));
+        let (mut anywhere, mut accesses) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
+        for (operand, written) in operands {
+            note(operand, *written, &form.facts, &mut accesses, &mut anywhere);
+        }
+        Self { form, reads, writes, anywhere, accesses }
     }
 
     pub(crate) fn touches(&self, written: bool) -> &[Touch] {
@@ -151,9 +176,10 @@ impl Op {
 
     /// Whether this leaves the inputs and memories of `other` free.
     pub(crate) fn leaves(&self, other: &Self) -> bool {
-        let excludes = &self.facts.excludes;
-        !self.facts.inputs.iter().any(|one| other.facts.inputs.contains(one))
-            && (excludes.is_empty() || !other.memories.iter().any(|(memory, _)| excludes.contains(memory)))
+        let (own, theirs) = (&self.form.facts, &other.form.facts);
+        let excludes = &own.excludes;
+        !own.inputs.iter().any(|one| theirs.inputs.contains(one))
+            && (excludes.is_empty() || !other.form.memories.iter().any(|(memory, _)| excludes.contains(memory)))
     }
 }
 

@@ -68,7 +68,7 @@ impl Placing {
     pub(crate) fn tried(&mut self, op: &Op, at: i64) -> bool {
         let fits = self.fits(op, at);
         if !fits {
-            self.after.entry(Key::Kind(op.kind)).or_default().insert(at, at + 1);
+            self.after.entry(Key::Kind(op.form.kind)).or_default().insert(at, at + 1);
         }
         fits
     }
@@ -78,7 +78,7 @@ impl Placing {
         loop {
             let mut settled = true;
             for (offset, op) in group {
-                for key in [Key::Slot(op.facts.slot), Key::Kind(op.kind)] {
+                for key in [Key::Slot(op.form.facts.slot), Key::Kind(op.form.kind)] {
                     let Some(after) = self.after.get_mut(&key) else { continue };
                     let mut step = at + offset;
                     let mut found = step;
@@ -118,7 +118,7 @@ impl Placing {
                 let Some((step, wrote, writer)) = last.filter(|(step, ..)| step + self.rules.reach > at) else {
                     continue;
                 };
-                let (mut steps, cycles) = self.rules.gap(touch.memory, writer, op.facts.slot);
+                let (mut steps, cycles) = self.rules.gap(touch.memory, writer, op.form.facts.slot);
                 if let Some(cycles) = cycles {
                     steps = up(cycles + 1 + wrote - cycle, self.rules.cycles).max(1);
                 }
@@ -128,20 +128,12 @@ impl Placing {
         at
     }
 
-    /// The last step that touches any of `words` of a memory; before, -1.
-    pub(crate) fn last(&self, memory: Name, words: impl Iterator<Item = i64>) -> i64 {
-        let step = |word| {
-            self.last.get(&(memory, word)).map_or(-1, |last| last.read.max(last.write.map_or(-1, |(step, ..)| step)))
-        };
-        words.map(step).max().unwrap_or(-1)
-    }
-
     /// Whether slots, ports and the rules of ports let `op` have a step.
     pub(crate) fn fits(&self, op: &Op, at: i64) -> bool {
         if self.line(at).is_some_and(|line| !line.fits(op, &self.rules)) {
             return false;
         }
-        op.ports.iter().all(|&(rule, written)| {
+        op.form.ports.iter().all(|&(rule, written)| {
             let steps = self.rules.steps(rule);
             let (mut forbidden, others) = if written { (at + 1..at + steps + 1, 1) } else { (at - steps..at, 0) };
             !forbidden.any(|n| index(n).and_then(|n| self.ports[rule][others].get(n)).is_some_and(|&is| is))
@@ -165,20 +157,20 @@ impl Placing {
                 last.read = last.read.max(at);
             }
         }
-        let writer = (op.facts.slot, op.facts.source);
+        let writer = (op.form.facts.slot, op.form.facts.source);
         for touch in &op.writes {
             for &(word, cycle) in &touch.places {
                 self.last.entry((touch.memory, word)).or_insert(NEVER).write = Some((at, cycle, writer));
             }
         }
-        for &(rule, written) in &op.ports {
+        for &(rule, written) in &op.form.ports {
             let steps = &mut self.ports[rule][usize::from(!written)];
             if steps.len() <= step {
                 steps.resize(step + 1, false);
             }
             steps[step] = true;
         }
-        self.after.entry(Key::Slot(op.facts.slot)).or_default().insert(at, at + 1);
+        self.after.entry(Key::Slot(op.form.facts.slot)).or_default().insert(at, at + 1);
     }
 }
 

@@ -52,7 +52,7 @@ fn groups(steps: &[Vec<Arc<Op>>]) -> Option<Vec<Vec<usize>>> {
             let own = members.len();
             members.push(vec![own]);
             root.push(own);
-            for slot in &op.facts.takes {
+            for slot in &op.form.facts.takes {
                 let (one, other) = (root[*chosen.get(slot)?], root[own]);
                 if one != other {
                     let moved = std::mem::take(&mut members[one.max(other)]);
@@ -62,7 +62,7 @@ fn groups(steps: &[Vec<Arc<Op>>]) -> Option<Vec<Vec<usize>>> {
                     members[one.min(other)].extend(moved);
                 }
             }
-            here.insert(op.facts.slot, own);
+            here.insert(op.form.facts.slot, own);
         }
         chosen = here;
     }

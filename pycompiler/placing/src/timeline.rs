@@ -56,8 +56,8 @@ impl Needs {
         fn slices(both: &[Vec<Access>; 2]) -> [&[Access]; 2] {
             both.each_ref().map(Vec::as_slice)
         }
-        let ops =
-            self.ops.iter().map(move |op| (slices(&op.accesses), op.facts.part.map_or(Filler::All, Filler::Part)));
+        let filler = |op: &Op| op.form.facts.part.map_or(Filler::All, Filler::Part);
+        let ops = self.ops.iter().map(move |op| (slices(&op.accesses), filler(op)));
         ops.chain(self.transfer.iter().map(move |_| (slices(&self.moved), Filler::Units)))
     }
 
@@ -104,8 +104,6 @@ pub struct Timeline {
     any: Anywhere,
     unknown: Anywhere,
     before_move: i64,
-    /// The memory whose words may be shifted.
-    shifted: Name,
     /// If all lines fit everywhere, and MVs wait only for those of their node: the node of the last one.
     unlimited: Option<i64>,
 }
@@ -113,9 +111,9 @@ pub struct Timeline {
 const ALL: &[Unit] = &[None];
 
 impl Timeline {
-    /// Returns an empty timeline. MVs are in slot `mv`, and move their words in `shifted`. With `unlimited`, all lines fit
-    /// everywhere, and MVs wait only for those of their node.
-    pub fn new(rules: Arc<Rules>, mv: Name, shifted: Name, unlimited: bool) -> Self {
+    /// Returns an empty timeline. MVs are in slot `mv`. With `unlimited`, all lines fit everywhere, and MVs wait only for those of
+    /// their node.
+    pub fn new(rules: Arc<Rules>, mv: Name, unlimited: bool) -> Self {
         let times = || TouchTimes::new(rules.unit);
         Self {
             written: times(),
@@ -126,7 +124,6 @@ impl Timeline {
             any: Map::default(),
             unknown: Map::default(),
             before_move: rules.before_moves(mv),
-            shifted,
             unlimited: unlimited.then_some(-1),
             placing: Placing::new(rules),
         }
@@ -177,10 +174,10 @@ impl Timeline {
         }
         let mut cycle = -1;
         for access in line.timed(false) {
-            cycle = cycle.max(self.written.last(access, ALL, 0));
+            cycle = cycle.max(self.written.last(access, ALL));
         }
         for access in line.timed(true) {
-            cycle = cycle.max(self.written.last(access, ALL, 0)).max(self.read.last(access, ALL, 0));
+            cycle = cycle.max(self.written.last(access, ALL)).max(self.read.last(access, ALL));
         }
         at.max(up(cycle, self.cycles()))
     }
@@ -195,7 +192,7 @@ impl Timeline {
         for memory in written {
             at = self.any.get(memory).map_or(at, |any| at.max(any[1] + 1).max(any[0]));
         }
-        for (memory, written) in &op.memories {
+        for (memory, written) in &op.form.memories {
             let Some(unknown) = self.unknown.get(memory) else { continue };
             if *written {
                 at = at.max(unknown[1] + 1).max(unknown[0]);
@@ -209,7 +206,7 @@ impl Timeline {
     fn put(&mut self, line: &Needs, at: i64) {
         for op in &line.ops {
             self.placing.put(op, at);
-            for &(memory, written) in &op.memories {
+            for &(memory, written) in &op.form.memories {
                 note(&mut self.any, memory, at, written);
             }
             for (memories, written) in op.anywhere.iter().zip([false, true]) {
@@ -230,7 +227,7 @@ impl Timeline {
     pub fn place_move(&mut self, needs: &Needs, owner: i64) -> Option<(i64, i64)> {
         let (ports, holds, latency) = needs.transfer.as_ref()?;
         self.unlimited = self.unlimited.map(|_| owner);
-        let start = self.start_of(needs, 0)?;
+        let start = self.start_of(needs)?;
         for &name in ports {
             self.ports.entry((self.unlimited.unwrap_or(0), name)).or_default().hold(start, *holds);
         }
@@ -245,24 +242,18 @@ impl Timeline {
     }
 
     /// The first cycle in which an MV may start, which is the first of a step; None for a line.
-    ///
-    /// Its words in the memory `shifted` lie `shift` long words higher.
-    pub fn start_of(&self, needs: &Needs, shift: i64) -> Option<i64> {
+    pub fn start_of(&self, needs: &Needs) -> Option<i64> {
         let (ports, holds, _) = needs.transfer.as_ref()?;
-        let more = |access: &Access| if access.memory == self.shifted { shift } else { 0 };
         let (mut step, mut cycle) = (-1, 0);
         let rules = &self.placing.rules;
         for access in needs.accesses(false) {
-            let more = more(access);
-            step = step.max(self.lines_written.last(access, ALL, more) + self.before_move);
-            cycle = cycle.max(self.written.last(access, &access.units(rules), more));
+            step = step.max(self.lines_written.last(access, ALL) + self.before_move);
+            cycle = cycle.max(self.written.last(access, &access.units(rules)));
         }
         for access in needs.accesses(true) {
-            let (more, units) = (more(access), access.units(rules));
-            step = step.max(self.lines_written.last(access, ALL, more) + 1);
-            step = step.max(self.lines_read.last(access, ALL, more) + 1);
-            cycle = cycle.max(self.written.last(access, &units, more));
-            cycle = cycle.max(self.read.last(access, &units, more));
+            let units = access.units(rules);
+            step = step.max(self.lines_written.last(access, ALL) + 1).max(self.lines_read.last(access, ALL) + 1);
+            cycle = cycle.max(self.written.last(access, &units)).max(self.read.last(access, &units));
         }
         let each = self.cycles();
         let whole = |cycle: i64| up(cycle, each) * each;
@@ -288,28 +279,12 @@ impl Timeline {
         }
         for access in needs.timed(false) {
             if needs.transfer.is_some() {
-                at = at.max(self.lines_written.last(access, ALL, 0) + self.before_move);
-                cycle = cycle.max(self.written.last(access, &access.units(&self.placing.rules), 0));
+                at = at.max(self.lines_written.last(access, ALL) + self.before_move);
+                cycle = cycle.max(self.written.last(access, &access.units(&self.placing.rules)));
             } else {
-                cycle = cycle.max(self.written.last(access, ALL, 0));
+                cycle = cycle.max(self.written.last(access, ALL));
             }
         }
         at.max(up(cycle, self.cycles()))
-    }
-
-    /// The last step that touches what an access does, `more` long words higher; before, -1.
-    pub fn last_of(&self, access: &Access, more: i64) -> i64 {
-        let (rules, units) = (&self.placing.rules, &access.units(&self.placing.rules));
-        if !rules.shared.contains(&access.memory) {
-            if !access.cycles.is_empty() {
-                return self.placing.last(access.memory, access.cycles.iter().map(|word| word + more));
-            }
-            let (low, high) = access.range.unwrap_or((0, 0));
-            let granules = (low + more).div_euclid(rules.granule)..=(high + more - 1).div_euclid(rules.granule);
-            return self.placing.last(access.memory, granules);
-        }
-        let ended = self.written.last(access, units, more).max(self.read.last(access, units, more));
-        let stood = self.lines_written.last(access, ALL, more).max(self.lines_read.last(access, ALL, more));
-        stood.max(up(ended, rules.cycles) - 1)
     }
 }

@@ -3,6 +3,9 @@
 use crate::rules::{Name, Rules};
 use rustc_hash::FxHashMap as Map;
 
+/// Past the end of any memory.
+pub(crate) const NO_END: i64 = 1 << 32;
+
 /// A unit of a memory: its group and its L2B, in one number; None stands for all units.
 pub(crate) type Unit = Option<i64>;
 
@@ -65,12 +68,12 @@ impl TouchTimes {
         Self { granule, memories: Map::default() }
     }
 
-    fn blocks(&self, (low, high): (i64, i64), more: i64) -> std::ops::RangeInclusive<i64> {
-        (low + more).div_euclid(self.granule)..=(high + more - 1).div_euclid(self.granule)
+    fn blocks(&self, (low, high): (i64, i64)) -> std::ops::RangeInclusive<i64> {
+        low.div_euclid(self.granule)..=(high - 1).div_euclid(self.granule)
     }
 
-    /// The last time at which a block was touched, `more` words above `words`.
-    pub(crate) fn last(&self, words: &Access, units: &[Unit], more: i64) -> i64 {
+    /// The last time at which a block of `words` was touched.
+    pub(crate) fn last(&self, words: &Access, units: &[Unit]) -> i64 {
         let mut most = -1;
         for &unit in units {
             let Some(memory) = self.memories.get(&(words.memory, unit)) else { continue };
@@ -80,7 +83,7 @@ impl TouchTimes {
             };
             most = most.max(memory.all);
             if memory.any > most {
-                for block in self.blocks(range, more) {
+                for block in self.blocks(range) {
                     most = most.max(memory.blocks.get(&block).copied().unwrap_or(-1));
                 }
             }
@@ -91,7 +94,7 @@ impl TouchTimes {
     /// Notes that `words` are touched at a time.
     pub(crate) fn note(&mut self, words: &Access, units: &[Unit], at: i64) {
         for &unit in units {
-            let blocks = words.range.map(|range| self.blocks(range, 0));
+            let blocks = words.range.map(|range| self.blocks(range));
             let new = || Memory { blocks: Map::default(), any: -1, all: -1 };
             let memory = self.memories.entry((words.memory, unit)).or_insert_with(new);
             memory.any = memory.any.max(at);

@@ -4,10 +4,11 @@
 //! elsewhere. Compilers that give registers to variables call such a set of accesses a *web*: all writes and reads between
 //! which data flows.
 
+use crate::machine::gcd;
 use crate::rules::{Name, Rules};
 use crate::timeline::{Filler, Needs};
 use crate::touches::Access;
-use rustc_hash::FxHashMap as Map;
+use rustc_hash::{FxHashMap as Map, FxHashSet as Set};
 use std::collections::BTreeSet;
 
 /// Where accesses have no coarser unit, a node would take too long.
@@ -22,6 +23,8 @@ pub struct Web {
     pub unit: i64,
     /// How many instructions there are.
     pub count: usize,
+    /// All ranges of words that they touch, each with its first line, counted from that of the first one.
+    pub parts: Vec<((i64, i64), i64)>,
 }
 
 /// A part of a memory: a unit, or what a name behind the mnemonic of a transfer selects.
@@ -57,58 +60,65 @@ struct Cell {
     read: bool,
 }
 
-/// Returns the webs of a node in one memory, and the web of each instruction that has one.
+/// The webs of a node in one memory, and the web of each instruction that has one.
 ///
-/// Instructions are counted through all lines; an MV is one. In a memory of `blocks`, addresses are multiples of the words of
-/// an access. There are none if the node reads what an earlier one left, or words that only a value or a register knows.
-pub fn webs(rules: &Rules, memory: Name, blocks: bool, lines: &[&Needs]) -> (Vec<Web>, Map<usize, usize>) {
-    let all: Vec<_> = instructions(rules, memory, lines).collect();
-    find(&all, blocks).unwrap_or_default()
+/// Instructions are counted through all lines; an MV is one.
+pub type Found = (Vec<Web>, Map<usize, usize>);
+
+/// Returns the webs of a node in one memory. There are none if the node reads what an earlier one left, or words that only a
+/// value or a register knows.
+pub fn webs(rules: &Rules, memory: Name, lines: &[&Needs]) -> Found {
+    instructions(rules, memory, lines).and_then(|known| find(&known)).unwrap_or_default()
 }
 
-/// An access: its words, and what it fills if it writes them. None if they are not known.
-type Own = Option<((i64, i64), Option<Parts>)>;
+/// Returns one web of all that a node does in a memory; none if some words are not known.
+pub fn whole(rules: &Rules, memory: Name, lines: &[&Needs]) -> Found {
+    let known = instructions(rules, memory, lines).unwrap_or_default();
+    grouped(&known, |_| 0)
+}
 
-/// The accesses of each instruction to a memory, reads first.
-fn instructions<'a>(
-    rules: &'a Rules,
-    memory: Name,
-    lines: &'a [&Needs],
-) -> impl Iterator<Item = (usize, Vec<Own>)> + 'a {
-    let all = lines.iter().flat_map(|line| line.instructions());
-    all.enumerate().filter_map(move |(number, ([reads, writes], filler))| {
-        let own = |access: &&Access| access.memory == memory;
-        let range = |access: &Access| access.range.filter(|_| !access.named);
+/// An access of a line with known words.
+struct Known {
+    line: i64,
+    range: (i64, i64),
+    /// Whether it begins at a multiple of its words, as those of lines to memories above the PEs do.
+    aligned: bool,
+    /// What it fills if it writes.
+    fills: Option<Parts>,
+}
+
+/// The accesses of each instruction to a memory, reads first; None if some are not known.
+fn instructions(rules: &Rules, memory: Name, lines: &[&Needs]) -> Option<Vec<(usize, Known)>> {
+    let mut out = Vec::new();
+    let all = (0..).zip(lines).flat_map(|(line, one)| one.instructions().map(move |own| (line, own)));
+    for (number, (line, ([reads, writes], filler))) in all.enumerate() {
         let filled = |access: &Access| match filler {
             Filler::All => None,
             Filler::Part(part) => Some([Part::Named(part)].into()),
             Filler::Units if access.unit == (None, None) => None,
             Filler::Units => Some(access.units(rules).into_iter().flatten().map(Part::Unit).collect()),
         };
-        let reads = reads.iter().filter(own).map(|one| range(one).map(|words| (words, None)));
-        let writes = writes.iter().filter(own).map(|one| range(one).map(|words| (words, Some(filled(one)))));
-        let found: Vec<Own> = reads.chain(writes).collect();
-        (!found.is_empty()).then_some((number, found))
-    })
-}
-
-fn find(all: &[(usize, Vec<Own>)], blocks: bool) -> Option<(Vec<Web>, Map<usize, usize>)> {
-    let mut known = Vec::new();
-    for (number, own) in all {
-        for access in own {
-            known.push((*number, access.as_ref()?));
+        let each = reads.iter().map(|one| (one, false)).chain(writes.iter().map(|one| (one, true)));
+        for (access, written) in each.filter(|(access, _)| access.memory == memory) {
+            let range = access.range.filter(|_| !access.named)?;
+            let aligned = access.cycles.is_empty() && !matches!(filler, Filler::Units);
+            out.push((number, Known { line, range, aligned, fills: written.then(|| filled(access)) }));
         }
     }
-    let words = known.iter().fold(0, |words, (_, ((low, high), _))| gcd(gcd(words, *low), *high));
-    let last = known.iter().map(|(_, ((_, high), _))| *high).max()?;
+    Some(out)
+}
+
+fn find(known: &[(usize, Known)]) -> Option<Found> {
+    let words = known.iter().fold(0, |words, (_, one)| gcd(gcd(words, one.range.0), one.range.1));
+    let last = known.iter().map(|(_, one)| one.range.1).max()?;
     if words == 0 || last > words * MOST_CELLS {
         return None;
     }
     let mut sets: Map<usize, usize> = Map::default();
     let mut cells: Map<i64, Cell> = Map::default();
-    for (number, ((low, high), parts)) in &known {
-        for place in low / words..high / words {
-            let cell = match (parts, cells.remove(&place)) {
+    for (number, Known { range, fills, .. }) in known {
+        for place in range.0 / words..range.1 / words {
+            let cell = match (fills, cells.remove(&place)) {
                 (None, cell) => read(cell?, &mut sets),
                 (Some(parts), None) => Cell { web: *number, parts: parts.clone(), before: None, read: false },
                 (Some(parts), Some(cell)) if cell.read => {
@@ -121,23 +131,32 @@ fn find(all: &[(usize, Vec<Own>)], blocks: bool) -> Option<(Vec<Web>, Map<usize,
             cells.insert(place, cell);
         }
     }
-    let mut made: Vec<Web> = Vec::new();
+    Some(grouped(known, |number| root(&mut sets, number)))
+}
+
+/// Returns a web for all instructions of the same root.
+fn grouped(known: &[(usize, Known)], mut root: impl FnMut(usize) -> usize) -> Found {
+    let (mut made, mut of_number) = (Vec::new(), Map::default());
     let mut of_root: Map<usize, usize> = Map::default();
-    let mut of_number: Map<usize, usize> = Map::default();
-    for (number, ((low, high), _)) in &known {
-        let next = made.len();
-        let web = *of_root.entry(root(&mut sets, *number)).or_insert(next);
-        if web == next {
-            made.push(Web { range: (*low, *high), unit: 1, count: 0 });
+    let mut seen: Set<(usize, (i64, i64))> = Set::default();
+    let mut first: Vec<i64> = Vec::new();
+    for (number, Known { line, range: (low, high), aligned, .. }) in known {
+        let web = *of_root.entry(root(*number)).or_insert(made.len());
+        if web == made.len() {
+            made.push(Web { range: (*low, *high), unit: 1, count: 0, parts: Vec::new() });
+            first.push(*line);
         }
-        let Web { range, unit, count } = &mut made[web];
+        let Web { range, unit, count, parts } = &mut made[web];
+        if seen.insert((web, (*low, *high))) {
+            parts.push(((*low, *high), line - first[web]));
+        }
         *range = (range.0.min(*low), range.1.max(*high));
-        if blocks {
+        if *aligned {
             *unit *= (high - low) / gcd(*unit, high - low);
         }
         *count += usize::from(of_number.insert(*number, web).is_none());
     }
-    Some((made, of_number))
+    (made, of_number)
 }
 
 /// Notes a read. What the last writes did not fill is still there from before.
@@ -164,13 +183,5 @@ fn join(sets: &mut Map<usize, usize>, one: usize, other: usize) {
     let (one, other) = (root(sets, one), root(sets, other));
     if one != other {
         sets.insert(one.max(other), one.min(other));
-    }
-}
-
-fn gcd(one: i64, other: i64) -> i64 {
-    if other == 0 {
-        one.abs()
-    } else {
-        gcd(other, one % other)
     }
 }

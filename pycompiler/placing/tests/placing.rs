@@ -1,6 +1,6 @@
 //! Drawn instructions: each stands where a plain reading of the rules lets it stand, and nowhere earlier.
 
-use placing::{distance, schedule, Access, Facts, Hazard, Name, Needs, Op, Operand, Rules, Timeline};
+use placing::{distance, schedule, Access, Facts, Form, Hazard, Name, Needs, Op, Operand, Rules, Timeline};
 use std::sync::Arc;
 
 const SLOTS: [Name; 3] = [0, 1, 2];
@@ -46,18 +46,11 @@ fn drawn(random: &mut Random) -> Drawn {
 }
 
 fn op(rules: &Rules, (slot, reads, writes): &Drawn) -> Arc<Op> {
-    let facts = Facts {
-        slot: *slot,
-        precision: None,
-        inputs: Vec::new(),
-        excludes: Vec::new(),
-        takes: Vec::new(),
-        flushes: false,
-        source: None,
-        part: None,
-    };
+    let facts = Facts { slot: *slot, ..Facts::default() };
     let operand = |words: &[i64]| Operand::Pe(MEMORY, words.to_vec(), 1, vec![], None);
-    Arc::new(Op::new(rules, facts, &[(operand(reads), false), (operand(writes), true)]))
+    let operands = [(operand(reads), false), (operand(writes), true)];
+    let form = Arc::new(Form::new(rules, facts, &operands));
+    Arc::new(Op::new(rules, form, &operands))
 }
 
 /// Whether an instruction behind `program`, whose steps are known, may stand at a step. Lines do not share it: all write one
@@ -88,7 +81,7 @@ fn each_instruction_has_the_first_step_that_the_rules_allow() {
     for seed in 0..40 {
         let (mut random, rules) = (Random(seed), rules());
         let program: Vec<Drawn> = (0..25).map(|_| drawn(&mut random)).collect();
-        let mut timeline = Timeline::new(Arc::clone(&rules), 9, ABOVE, false);
+        let mut timeline = Timeline::new(Arc::clone(&rules), 9, false);
         let mut steps: Vec<i64> = Vec::new();
         for (number, one) in program.iter().enumerate() {
             let wanted = (0..).find(|&step| may(&program[..number], &steps, one, step)).unwrap();
@@ -142,7 +135,7 @@ fn a_line_keeps_its_distance_from_the_lines_before_it() {
 fn moves_wait_for_what_they_touch_and_for_their_port() {
     for seed in 0..40 {
         let (mut random, rules) = (Random(seed), rules());
-        let mut timeline = Timeline::new(Arc::clone(&rules), 9, ABOVE, false);
+        let mut timeline = Timeline::new(Arc::clone(&rules), 9, false);
         // Each MV: its first and last block of two words, whether it writes them, for how long it
         // holds its port, its start and its end.
         let mut placed: Vec<(i64, i64, bool, i64, i64, i64)> = Vec::new();
@@ -161,7 +154,7 @@ fn moves_wait_for_what_they_touch_and_for_their_port() {
                     apart && (start >= begin + held || start + holds <= begin)
                 })
             };
-            let start = timeline.start_of(&needs, 0).unwrap();
+            let start = timeline.start_of(&needs).unwrap();
             assert_eq!(Some(start), (0..).map(|step| step * CYCLES).find(|&at| free(at)), "seed {seed}, MV {number}");
             let (step, end) = timeline.place_move(&needs, 0).unwrap();
             assert_eq!((step * CYCLES, end), (start, start + holds + latency), "seed {seed}, MV {number}");

@@ -22,10 +22,9 @@ from pycompiler.code.lines import (
     Special,
     Step,
 )
-from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
+from pycompiler.emit.program import Code, concatenate
 from pycompiler.emit.relocation import Moved, relocate
-from pycompiler.emit.writer import Code
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target

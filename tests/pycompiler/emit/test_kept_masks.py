@@ -7,20 +7,19 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging import addresses_in, merge
 from random_lines import final
 
 from pycompiler.code.lines import (
     Fragment,
     Instruction,
-    Line,
     PeOperand,
     Special,
     Step,
     alu_step,
     mask_register,
 )
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.kept_masks import with_kept_masks
+from pycompiler.emit.program import Code, Kind, concatenate
 from pycompiler.graph.layout import Level
 from pycompiler.layers.switch.unit_masks import UnitMasks, choose_units
 from pycompiler.machine import Target, load_target
@@ -62,32 +61,39 @@ def of_levels(at: int) -> Fragment:
     return Fragment((*steps, copy(at, mask)), packed=True)
 
 
-def made(fragments: list[Fragment]) -> int:
-    """Count the lines that make masks."""
-    return sum(
-        isinstance(one, PeOperand) and one.memory == TARGET.masks["memory"]
-        for fragment in fragments
-        for line in fragment.lines
-        if isinstance(line, Step)
-        for instruction in line.instructions
-        for one in instruction.destinations
-    )
+#: With such a node in a program, the others keep their order, and masks stay in their registers.
+LOOSE = Fragment((alu_step("zero", (), Special("nowrite")),), loose=True)
 
 
-def lines_of(fragments: list[Fragment]) -> int:
-    return sum(len(fragment.lines) for fragment in fragments)
+def named(fragments: list[Fragment]) -> list[tuple[str, str, Fragment]]:
+    return [(f"n{at}", f"n{at}", one) for at, one in enumerate(fragments)]
 
 
-def agree(before: list[Fragment], after: list[Fragment], seed: int = 1) -> None:
-    """LM is the same after both; registers are not, because nobody reads them any more."""
-    found = []
-    for fragments in (before, after):
-        nodes = [(f"n{at}", f"n{at}", one) for at, one in enumerate(fragments)]
-        code = concatenate(nodes, {}, TARGET)
-        assert TARGET.assemble(code.text, "x.vsm").report()["cycles"] == code.cycles
-        found.append(final(code.text, seed, TARGET)[0])
+def kept(fragments: list[Fragment]) -> Code:
+    """Return the nodes merged, with masks that stay."""
+    own = [*fragments, LOOSE]
+    code = merge(named(own), {}, TARGET, [Kind.OTHER] * len(own))
+    assert code is not None
+    return code
+
+
+def made(code: Code) -> list[int]:
+    """Return the registers of the masks that a program makes."""
+    return addresses_in(code.text, TARGET.masks["destination"])
+
+
+def instructions(code: Code) -> int:
+    """Count the instructions of the ALU."""
+    return sum(row.busy.get("alu", 0) for row in code.nodes)
+
+
+def agree(fragments: list[Fragment], code: Code, seed: int = 1) -> None:
+    """LM is that of the nodes one after the other; nobody reads registers any more."""
+    plain = concatenate(named(fragments), {}, TARGET)
+    assert TARGET.assemble(code.text, "x.vsm").report()["cycles"] == code.cycles
+    wanted, found = (final(one.text, seed, TARGET)[0] for one in (plain, code))
     for memory in ("lm0", "lm1"):
-        assert np.array_equal(found[0][memory], found[1][memory]), memory
+        assert np.array_equal(found[memory], wanted[memory]), memory
 
 
 @pytest.mark.parametrize(
@@ -104,11 +110,12 @@ def agree(before: list[Fragment], after: list[Fragment], seed: int = 1) -> None:
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
 )
 def test_a_mask_is_made_once(nodes: list[Fragment], masks: int, what: str) -> None:
-    kept = with_kept_masks(nodes, TARGET)
-    assert made(kept) == masks, what
-    agree(nodes, kept)
+    code, plain = kept(nodes), concatenate(named(nodes), {}, TARGET)
+    assert len(made(code)) == masks, what
+    agree(nodes, code)
     # The lines that led to a mask go with it.
-    assert lines_of(nodes) - lines_of(kept) >= 2 * (made(nodes) - masks), what
+    fewer = len(made(plain)) - masks
+    assert instructions(plain) + 1 - instructions(code) >= 2 * fewer, what
 
 
 def test_a_mask_that_is_needed_later_loses_its_register() -> None:
@@ -116,28 +123,19 @@ def test_a_mask_that_is_needed_later_loses_its_register() -> None:
     most = of_sets(list(range(1, REGISTERS + 1)))
     other, soon, late = of_sets([REGISTERS + 1]), of_sets([1, 2]), of_sets([3])
     nodes = [most, other, soon, late]
-    kept = with_kept_masks(nodes, TARGET)
-    assert [made([one]) for one in kept] == [REGISTERS, 1, 0, 0]
-    agree(nodes, kept)
+    code = kept(nodes)
+    assert len(made(code)) == REGISTERS + 1
+    agree(nodes, code)
 
 
 def test_masks_that_nobody_needs_again_leave_their_registers_alone() -> None:
     """Each mask has a register of its own, so its lines need not wait for those of the others."""
-    (kept,) = with_kept_masks([of_sets([1, 2, 3, 4])], TARGET)
-    registers = [
-        one.offsets
-        for line in kept.lines
-        if isinstance(line, Step)
-        for one in line.instructions[0].destinations
-        if isinstance(one, PeOperand) and one.memory == TARGET.masks["memory"]
-    ]
-    assert len(set(registers)) == 4
+    assert len(set(made(kept([of_sets([1, 2, 3, 4])])))) == 4
 
 
 def test_a_mask_from_outside_changes_nothing() -> None:
     reads = Fragment((copy(0, mask_register(1, TARGET)),), packed=True)
-    nodes = [of_sets([1]), reads, of_sets([1])]
-    assert with_kept_masks(nodes, TARGET) == nodes
+    assert len(made(kept([of_sets([1]), reads, of_sets([1])]))) == 2
 
 
 def test_words_that_another_node_reads_stay() -> None:
@@ -145,15 +143,8 @@ def test_words_that_another_node_reads_stay() -> None:
     last = (TARGET.words("grf1") - 1,) * TARGET.cycles
     reads = Fragment((alu_step("lpassa", (PeOperand("grf1", last),), words("lm1", 8)),))
     nodes = [of_sets([1]), of_sets([1]), reads]
-    kept = with_kept_masks(nodes, TARGET)
-    assert made(kept) == 1
-    agree(nodes, kept)
-
-
-def test_nodes_with_the_same_lines_still_share_them() -> None:
-    node = of_sets([1, 2])
-    kept = with_kept_masks([node] * 4, TARGET)
-    assert kept[1].lines is kept[2].lines is kept[3].lines
+    code = kept(nodes)
+    assert len(made(code)) == 1
 
 
 def drawn(rng: np.random.Generator) -> Fragment:
@@ -171,12 +162,6 @@ def drawn(rng: np.random.Generator) -> Fragment:
 def test_drawn_nodes_leave_the_same_words(seed: int) -> None:
     rng = np.random.default_rng(seed)
     nodes: list[Fragment] = [drawn(rng) for _ in range(int(rng.integers(2, 9)))]
-    kept = with_kept_masks(nodes, TARGET)
-    assert made(kept) <= made(nodes)
-    agree(nodes, kept, seed)
-
-
-def test_lines_without_masks_are_left() -> None:
-    lines: tuple[Line, ...] = (alu_step("zero", (), Special("nowrite")), copy(0, None))
-    node = Fragment(lines)
-    assert with_kept_masks([node, of_sets([1])], TARGET)[0].lines is lines
+    code = kept(nodes)
+    assert len(made(code)) <= len(made(concatenate(named(nodes), {}, TARGET)))
+    agree(nodes, code, seed)

@@ -13,6 +13,7 @@ from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from merge_bound import bound_of
+from merging import addresses_in, merge
 from random_lines import Lines, final
 from random_models import random_model
 
@@ -30,15 +31,8 @@ from pycompiler.code.lines import (
     Step,
     mask_register,
 )
-from pycompiler.emit.addressed_lines import Shelf
-from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import merge
-from pycompiler.emit.reorder_addresses import ReorderedAddresses
-from pycompiler.emit.shifted import raised
-from pycompiler.emit.text import operand_text
-from pycompiler.emit.units import Kind, Unit, _chunks, prepare
-from pycompiler.emit.writer import Code
+from pycompiler.emit.program import Code, Kind, concatenate
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.dram_transfer import DOWNLOAD
 from pycompiler.machine import Target, load_target
@@ -109,10 +103,8 @@ def test_merging_finds_the_best_of_all_orders() -> None:
                 continue  # a forwarding path is read that the order has cut
             if all(np.array_equal(state[memory], words) for memory, words in wanted.items()):
                 right.append(code.cycles)
-        parts = [fragment for _, _, fragment in nodes(streams)]
-        prepared = prepare(parts, {}, target, [Kind.OTHER] * len(parts))
-        assert prepared is not None
-        least = bound_of(prepared, target)
+        least = bound_of(nodes(streams), {}, target, [Kind.OTHER] * len(streams))
+        assert least is not None
         assert 0 < least.path <= least.cycles <= min(right), seed
         merged_cycles += merged.cycles
         best_cycles += min(right)
@@ -239,45 +231,31 @@ def downloads(machine: str) -> list[tuple[Fragment, dict[str, int]]]:
     return [(made.of(n, graph), addresses) for n in graph.nodes if n.op == DOWNLOAD]
 
 
+def blocks(fragment: Fragment, addresses: dict[str, int], target: Target) -> set[int]:
+    """Return the addresses in L1BM of a download by itself."""
+    code = merge([("n", "n", fragment)], addresses, target, [Kind.DOWNLOAD])
+    assert code is not None
+    return set(addresses_in(code.text, "b"))
+
+
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
 def test_downloads_in_stream_form_use_the_end_of_l1bm(machine: str) -> None:
     target = load_target(machine)
     words = target.words("l1bm")
-    streamed = 0
-    for fragment, addresses in downloads(machine):
-        made = ReorderedAddresses(target).of(fragment)
-        if made.lines is fragment.lines:
-            continue
-        streamed += 1
-        shelf = Shelf(addresses, target)
-        touched = [
-            access
-            for ready in shelf.of(made).lines
-            for access in (*ready.reads, *ready.writes)
-            if access.memory == "l1bm"
-        ]
-        assert min(access.low for access in touched) >= words - words // 8
-        assert max(access.high for access in touched) <= words
-        assert len(made.lines) == len(fragment.lines)
-    assert streamed
+    streamed = [blocks(fragment, addresses, target) for fragment, addresses in downloads(machine)]
+    assert any(min(found) >= words - words // 8 for found in streamed)
+    assert all(min(found) >= words - words // 8 or min(found) == 0 for found in streamed)
+    assert all(max(found) < words for found in streamed)
 
 
 def test_a_bias_does_not_hold_up_a_matrix() -> None:
     """They use different words of L1BM, so a matrix can pass a bias that has to wait."""
     target = load_target("mncore2")
-    words: dict[bool, set[int]] = {True: set(), False: set()}
-    for fragment, addresses in downloads("mncore2"):
-        made = ReorderedAddresses(target).of(fragment)
-        blocks = [
-            range(access.low, access.high)
-            for ready in Shelf(addresses, target).of(made).lines
-            for access in ready.writes
-            if access.memory == "l1bm"
-        ]
-        words[sum(map(len, blocks)) <= target.words("l1bm") // 32].update(*blocks)
-    assert words[True]
-    assert words[False]
-    assert not words[True] & words[False]
+    found = [blocks(fragment, addresses, target) for fragment, addresses in downloads("mncore2")]
+    small, large = min(found, key=len), max(found, key=len)
+    assert small
+    assert len(small) < len(large)
+    assert not small & large
 
 
 def test_a_block_larger_than_the_ring_stays_where_it_is() -> None:
@@ -286,45 +264,24 @@ def test_a_block_larger_than_the_ring_stays_where_it_is() -> None:
     fill = BlockOperand("l1bm", 0, words // 4)
     line = Step((Instruction("l2bm", "l2bmb", (BlockOperand("l2bm", 0, 64),), (fill,)),))
     read = Step((Instruction("l1bm", "l1bmd", (fill,), (pe("lm0", 0),)),))
-    fragment = Fragment((line, read))
-    assert ReorderedAddresses(target).of(fragment).lines is fragment.lines
+    assert blocks(Fragment((line, read)), {}, target) == {0}
 
 
-def test_a_line_that_lies_elsewhere_is_the_line_with_other_addresses() -> None:
-    target = load_target("mini")
-    for fragment, addresses in downloads("mini"):
-        for ready in Shelf(addresses, target).of(fragment).lines:
-            moved = raised(ready, ((("l2bm", 1024),),) * max(1, len(ready.ops)), target)
-            if isinstance(moved.line, Move):
-                operands = (moved.line.source, moved.line.destination)
-                before = (ready.line.source, ready.line.destination)  # type: ignore[union-attr]
-                for old, new in zip(before, operands, strict=True):
-                    assert new.offset - old.offset == (1024 if new.memory == "l2bm" else 0)
-                continue
-            names = {name: addresses[value] for name, value in fragment.names.items()}
-            assert moved.addresses == names
-            l2bm = [a for a in moved.reads if a.memory == "l2bm"]
-            shown = [
-                operand_text(operand, names, target)
-                for one in moved.line.instructions
-                for operand in one.sources
-                if isinstance(operand, BlockOperand) and operand.memory == "l2bm"
-            ]
-            assert [f"$lc{access.low}" for access in l2bm] == shown
-
-
-def test_a_chunk_stays_where_its_lines_read_other_words() -> None:
+@pytest.mark.parametrize(("read", "stays"), [(0, False), (128, True)])
+def test_a_chunk_stays_where_its_lines_read_other_words(read: int, stays: bool) -> None:
     """Words of L2BM that the MVs of the chunk did not bring cannot lie elsewhere."""
     target = load_target("mini")
     found = target.transfer("l2bmb", "down")
 
-    def chunks(read: int) -> list[Unit]:
+    def chunk(read: int) -> Fragment:
         move = Move("mvp", 64, BlockOperand("dram", 0, 64), BlockOperand("l2bm", 0, 64, l2b=0))
         block = BlockOperand("l2bm", read, found.source_words)
         into = BlockOperand("l1bm", 0, found.destination_words)
         line = Step((Instruction("l2bm", "l2bmb", (block,), (into,)),))
-        lines = Shelf({}, target).of(Fragment((move, line), packed=True)).lines
-        return _chunks([Unit(0, (ready,)) for ready in lines])
+        return Fragment((move, line), packed=True)
 
-    assert [unit.streams for unit in chunks(0)] == [True, True]
-    assert [unit.streams for unit in chunks(128)] == [False, False]
+    made = [("one", "", chunk(0)), ("other", "", chunk(read))]
+    code = merge(made, {}, target, [Kind.DOWNLOAD] * 2)
+    assert code is not None
+    moves = [addresses_in(line, "c")[0] for line in code.lines if line.startswith("mv")]
+    assert (moves[1] == 0) is stays

@@ -9,6 +9,7 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging import addresses_in, merge
 from random_lines import MASK, Lines, final
 
 from pycompiler.code.lines import (
@@ -21,12 +22,7 @@ from pycompiler.code.lines import (
     mask_register,
     single_step,
 )
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.merge import merge
-from pycompiler.emit.node_order import Urgency
-from pycompiler.emit.other_words import OtherWords
-from pycompiler.emit.timeline import Timeline
-from pycompiler.emit.units import Kind, prepare
+from pycompiler.emit.program import Kind, concatenate
 from pycompiler.graph.digits import PrimeDigit, primes
 from pycompiler.graph.layout import Level
 from pycompiler.layers.scratch import Scratch
@@ -110,50 +106,52 @@ def test_two_sums_travel_at_the_same_time() -> None:
 def test_words_stay_inside_of_their_memories(machine: str) -> None:
     """A node that uses the last words goes down; one with the first mask register goes up."""
     target = load_target(machine)
-    last = target.words("grf0") - 1
+    last, cycles = target.words("grf0") - 1, target.cycles
+    at = PeOperand("grf0", (last,) * cycles)
     lines = (
-        single_step("alu", "lpassa", (PeOperand("lm0", (0,) * 4),), PeOperand("grf0", (last,) * 4)),
-        single_step("alu", "ipassa", (PeOperand("grf0", (last,) * 4),), mask_register(1, target)),
+        single_step("alu", "lpassa", (PeOperand("lm0", (0,) * cycles),), at),
+        single_step("alu", "ipassa", (at,), mask_register(1, target)),
     )
-    made = prepare([Fragment(lines)] * 2, {}, target, [Kind.OTHER] * 2)
-    assert made is not None
-    timeline = Timeline(target)
-    other = OtherWords(target, 1 << 32)
-    assert other.of(made.lines[0], timeline.steps) == ()
-    for unit in made.units[:2]:
-        timeline.place_lines(unit.lines, 0)
-    found = dict(other.of(made.lines[1], timeline.steps))
-    assert found["grf0"] < 0 <= last + found["grf0"]
-    assert found[target.masks["memory"]] == target.cycles
+    nodes = [(f"n{number}", "", Fragment(lines)) for number in range(3)]
+    code = merge(nodes, {}, target, [Kind.OTHER] * 3)
+    assert code is not None
+    target.assemble(code.text, "x.vsm")
+    words = {at // 2 for at in addresses_in(code.text, "r")}
+    masks = set(addresses_in(code.text, target.masks["destination"]))
+    assert max(words) == last
+    assert len(words) == 3
+    assert 1 <= min(masks) <= max(masks) < target.masks["entries"]
 
 
-def test_urgent_nodes_come_first_and_conflicting_ones_keep_their_order() -> None:
-    """On drawn nodes: all orders that LM and DRAM forbid are absent; the end of a chain is last."""
+def copy_of(source: int, goal: int, target: Target) -> Fragment:
+    """Return a copy of a word of LM0 to another one, through a register: LM0 has one port."""
+    one, other = (PeOperand("lm0", (at,) * target.cycles) for at in (source, goal))
+    register = PeOperand("grf0", (0,) * target.cycles)
+    first = single_step("alu", "lpassa", (one,), register)
+    return Fragment((first, single_step("alu", "lpassa", (register,), other)))
+
+
+def test_nodes_that_touch_common_words_keep_their_order() -> None:
+    """Drawn copies of words of LM leave the same words in every order of urgency."""
     target = load_target("mini")
-
-    def copy(source: int, goal: int) -> Fragment:
-        one, other = (PeOperand("lm0", (at,) * target.cycles) for at in (source, goal))
-        return Fragment((single_step("alu", "lpassa", (one,), other),))
 
     for seed in range(tried(20)):
         draw = np.random.default_rng(seed)
         pairs = [tuple(map(int, draw.integers(6, size=2))) for _ in range(12)]
-        made = prepare([copy(*pair) for pair in pairs], {}, target, [Kind.OTHER] * len(pairs))
-        assert made is not None
-        urgency = Urgency.of(made.lines, target)
-        assert urgency is not None
-        for order in (urgency.order(), urgency.order(0.5)):
-            assert sorted(order) == list(range(len(pairs)))
-            place = {node: at for at, node in enumerate(order)}
-            for one, (source, goal) in enumerate(pairs):
-                for later in range(one + 1, len(pairs)):
-                    reads, writes = pairs[later]
-                    if goal in (reads, writes) or source == writes:
-                        assert place[one] < place[later], (seed, pairs)
-    # Nodes 0 and 1 are free; only node 1 has others behind it.
-    chain = [copy(0, 1), copy(2, 3), copy(3, 4), copy(4, 5)]
-    made = prepare(chain, {}, target, [Kind.OTHER] * len(chain))
-    assert made is not None
-    urgency = Urgency.of(made.lines, target)
-    assert urgency is not None
-    assert urgency.order() == [1, 0, 2, 3]
+        nodes = [(f"n{number}", "", copy_of(*pair, target)) for number, pair in enumerate(pairs)]
+        code = merge(nodes, {}, target, [Kind.OTHER] * len(pairs))
+        assert code is not None
+        wanted, _ = final(concatenate(nodes, {}, target).text, seed, target)
+        found, _ = final(code.text, seed, target)
+        assert np.array_equal(found["lm0"], wanted["lm0"]), (seed, pairs)
+
+
+def test_the_node_for_which_most_waits_comes_first() -> None:
+    """Nodes 0 and 1 are free; only node 1 has others behind it."""
+    target = load_target("mini")
+
+    pairs = [(0, 1), (2, 3), (3, 4), (4, 5)]
+    nodes = [(f"n{number}", "", copy_of(*pair, target)) for number, pair in enumerate(pairs)]
+    code = merge(nodes, {}, target, [Kind.OTHER] * len(pairs))
+    assert code is not None
+    assert [run.nodes[0] for run in code.runs][:2] == [1, 0]

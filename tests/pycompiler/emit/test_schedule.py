@@ -12,8 +12,7 @@ from random_lines import Lines, final
 
 import emu2
 from pycompiler.code.lines import Fragment, Instruction, PeOperand, Step
-from pycompiler.emit.addressed_lines import Shelf
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.machine import load_target
 
 
@@ -65,7 +64,7 @@ def test_each_lm_has_a_port_of_its_own() -> None:
     emu2.assemble(code.text, target.spec, policy="strict")
 
 
-def test_a_shelf_keeps_lines_apart_that_must_not_be_packed() -> None:
+def test_nodes_that_share_lines_are_packed_apart() -> None:
     target = load_target("mini")
     places = [tuple(range(first, first + target.cycles)) for first in (0, 16)]
     lines = tuple(
@@ -76,9 +75,7 @@ def test_a_shelf_keeps_lines_apart_that_must_not_be_packed() -> None:
         )
     )
     fragment = Fragment(lines, names={"v0": "x"})
-    shelf = Shelf({}, target)
-    for packed in (False, True):
-        alone = Shelf({}, target).of(replace(fragment, packed=packed))
-        found = shelf.of(replace(fragment, packed=packed))
-        assert [one.line for one in found.lines] == [one.line for one in alone.lines]
-        assert len(found.lines) == 1 + packed
+    packed = replace(fragment, packed=True)
+    nodes = [("n", "n", fragment), ("m", "m", packed), ("o", "o", fragment)]
+    code = concatenate(nodes, {"x": 0}, target)
+    assert [row.steps for row in code.nodes] == [1, 2, 1]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pycompiler.code.lines import BlockOperand, Fragment, Move
 from pycompiler.cost.moves import move_cost
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.short_moves import _PARTS, with_short_moves
+from pycompiler.emit.program import concatenate
+from pycompiler.emit.short_moves import _PARTS, short_moves
 from pycompiler.machine import Target, load_target
 
 
@@ -44,7 +44,7 @@ def test_short_mvs_do_what_the_long_one_does(machine: str, examples: int) -> Non
         rng = random.Random(seed)
         move = some_move(rng, target)
         whole = Fragment((move,))
-        (short,) = with_short_moves([whole], target)
+        short = Fragment(short_moves(whole.lines, target))
         for piece in short.lines:
             assert isinstance(piece, Move)
             cost = move_cost(piece, target)
@@ -68,17 +68,15 @@ def test_short_mvs_do_what_the_long_one_does(machine: str, examples: int) -> Non
     assert cut > 1
 
 
-def test_mvs_of_dram_stay_and_shared_lines_stay_shared() -> None:
+def test_mvs_of_dram_stay() -> None:
     target = load_target("mncore2")
     words = 16 * target.mv_unit
     down = BlockOperand("l2bm", 0, words)
     dram = Move("mvb2", words, BlockOperand("dram", 0, words, "x"), down)
     long = Move("mvb", words, BlockOperand("pdm", 0, words, group=0), down)
-    fragments = [Fragment((dram,)), Fragment(lines := (long,)), Fragment(lines)]
-    kept, one, other = with_short_moves(fragments, target)
-    assert kept.lines is fragments[0].lines
-    assert len(one.lines) > 1
-    assert one.lines is other.lines
+    lines = (dram,)
+    assert short_moves(lines, target) is lines
+    assert len(short_moves((long,), target)) > 1
 
 
 def test_a_machine_whose_mvs_have_no_latency(tmp_path: Path) -> None:
@@ -89,7 +87,7 @@ def test_a_machine_whose_mvs_have_no_latency(tmp_path: Path) -> None:
     words = 4 * target.mv_unit
     above = BlockOperand("pdm", 0, words, group=0)
     below = BlockOperand("l2bm", 0, words, l2b=0, group=0)
-    (short,) = with_short_moves([Fragment((Move("mvp", words, above, below),))], target)
-    moved = [line.words for line in short.lines if isinstance(line, Move)]
-    assert len(moved) == len(short.lines) > 1
+    short = short_moves((Move("mvp", words, above, below),), target)
+    moved = [line.words for line in short if isinstance(line, Move)]
+    assert len(moved) == len(short) > 1
     assert sum(moved) == words

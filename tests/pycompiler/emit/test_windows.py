@@ -15,11 +15,8 @@ from random_models import random_model
 import emu2
 from pycompiler.app.model import DeviceSegment
 from pycompiler.code.lines import Fragment
-from pycompiler.emit import windows
-from pycompiler.emit.concat import concatenate
-from pycompiler.emit.merge import Way, merge
-from pycompiler.emit.units import Kind
-from pycompiler.emit.windows import Windows
+from pycompiler.emit import program
+from pycompiler.emit.program import Kind, Program, concatenate
 from pycompiler.machine import load_target
 
 
@@ -28,12 +25,13 @@ from pycompiler.machine import load_target
 @settings(max_examples=tried(20, 400), deadline=None)
 def test_lines_keep_their_distance_from_the_part_before(merged: bool, seed: int) -> None:
     target, draw = load_target("mini"), random.Random(seed)
-    lines = Lines(seed, target)
-    nodes = [Fragment(tuple(lines.some(draw.randint(1, 30))), packed=True) for _ in range(6)]
+    # No node reads what another one left in a forwarding path.
+    streams = [Lines(seed + number, target).some(draw.randint(1, 30)) for number in range(6)]
+    nodes = [Fragment(tuple(own), packed=True) for own in streams]
     plain = concatenate([(f"n{n}", "", one) for n, one in enumerate(nodes)], {}, target)
-    parts = Windows({}, target, merged=merged)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "WINDOW", draw.randint(1, 60))
+        patch.setattr(program, "WINDOW", draw.randint(1, 60))
+        parts = Program({}, target, merged=merged)
         for number, one in enumerate(nodes):
             parts.add(f"n{number}", "", one, Kind.FIXED)
         code = parts.finish()
@@ -48,7 +46,7 @@ def test_lines_keep_their_distance_from_the_part_before(merged: bool, seed: int)
 def test_a_network_of_many_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs = random_model(random.Random(seed))
     whole, _ = compiled(model, emit="l1merge")
-    monkeypatch.setattr(windows, "WINDOW", 5)
+    monkeypatch.setattr(program, "WINDOW", 5)
     parts, _ = compiled(model, emit="l1merge")
     for name, value in run(whole, inputs).items():
         assert np.array_equal(run(parts, inputs)[name], value, equal_nan=True), name
@@ -61,15 +59,3 @@ def test_a_network_of_many_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     # Comments name nodes by their numbers in the whole program.
     named = {int(line.split()[1].strip(":")) for line in other.code.splitlines() if line[0] == "#"}
     assert named == set(range(len(one.lines.owners)))
-
-
-@pytest.mark.parametrize("way", Way)
-def test_the_way_of_earlier_parts_places_this_one(way: Way) -> None:
-    """Once no way was left where orders of urgency were impossible before, and possible now."""
-    target = load_target("mini")
-    nodes = [(f"n{n}", "", Fragment(tuple(Lines(n, target).some(5)), packed=True)) for n in (1, 2)]
-    known = {True: way}
-    code = merge(nodes, {}, target, [Kind.OTHER] * 2, known=known)
-    assert code is not None
-    assert known == {True: way}
-    assert code.cycles == target.assemble(code.text, "x.vsm").report()["cycles"]

@@ -19,7 +19,7 @@ from typed_model import typed_model
 
 from pycompiler.code.nest import stages
 from pycompiler.cost.sequence import waiting_steps
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.graph import (
     Layout,
     Location,

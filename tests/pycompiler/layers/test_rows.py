@@ -10,7 +10,7 @@ import pytest
 
 from pycompiler.code.lines import Fragment, Line, PeOperand
 from pycompiler.code.nest import Nest, expand, stages
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.layers.functions.modulo_schedule import plan_rows
 from pycompiler.layers.functions.program import (
     ZERO,

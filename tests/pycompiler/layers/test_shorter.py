@@ -7,7 +7,7 @@ import pytest
 
 from pycompiler.code.lines import Fragment, PeOperand
 from pycompiler.code.nest import expand
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.layers.functions.program import ONES, ZERO, Input, Program, Row, neg
 from pycompiler.layers.functions.reals import Reals
 from pycompiler.layers.functions.shorter import with_products_in_sums, without_masks

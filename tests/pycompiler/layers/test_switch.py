@@ -14,7 +14,7 @@ from switching import BANKS, check
 
 from pycompiler.code.lines import Fragment
 from pycompiler.code.nest import expand
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (
     Level,

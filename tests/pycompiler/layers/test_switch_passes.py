@@ -13,7 +13,7 @@ from switching import BANKS, check
 
 from pycompiler.code.lines import Fragment, Step
 from pycompiler.code.nest import expand
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.graph import Level, MNDtype, MNValue, TensorType, parse_layout
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange

@@ -18,7 +18,7 @@ from tiled_shapes import result_shape
 from pycompiler.code.lines import Fragment
 from pycompiler.code.nest import expand, stages
 from pycompiler.cost.sequence import waiting_steps
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.layers.switch.pass_moves import Moves
 from pycompiler.layers.tiling.axes import tiled_axes

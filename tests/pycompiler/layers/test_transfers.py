@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_layouts import brute_force
 
 import emu2
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (
     Broadcast,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pycompiler.code.lines import Fragment, PeOperand, Step, alu_step
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.graph.layout import Level
 from pycompiler.layers.switch.unit_masks import NUMBERS, UnitMasks, choose_units
 from pycompiler.machine import load_target

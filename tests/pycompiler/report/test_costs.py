@@ -14,7 +14,7 @@ from compiling import compiled, context, model_of, report_of
 from onnx import TensorProto, helper
 
 from pycompiler.code.lines import BlockOperand, Fragment, Move, single_step
-from pycompiler.emit.concat import concatenate
+from pycompiler.emit.program import concatenate
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import Target, load_target
 from pycompiler.report.cycle_shares import KINDS, cycle_shares

@@ -1,0 +1,250 @@
+//! Gives what nodes keep in registers and in transfer memories words that are free.
+//!
+//! Layers use register files, mask registers, L1BM, L2BM and the PDMs from the first word on. In a merged program, a line would
+//! wait until other lines have read what its words held before. What a node puts there is gone when the node ends, so it may use
+//! any words. Each web (`webs`) gets the nearest words that are free when its first line can start.
+
+use crate::code::Shift;
+use crate::machine::{lcm, Machine};
+use crate::ready::Ready;
+use crate::rules::Name;
+use crate::timeline::{Needs, Timeline};
+use crate::units::Kind;
+use crate::webs::{webs, whole, Found, Web};
+use rustc_hash::FxHashSet as Set;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// At most how many places are tried for a web.
+const PLACES: i64 = 64;
+/// A node that needs more than this part of a transfer memory at once has no room there to move webs.
+const FULL: i64 = 2;
+
+/// What is known of a memory.
+struct Memory {
+    /// The first word that a web may have, and the one behind the last.
+    first: i64,
+    end: i64,
+    /// Words are compared in blocks of this many.
+    granule: i64,
+    /// Addresses move by multiples of this.
+    unit: i64,
+    /// The last step that touches each block; before, -1.
+    last: Vec<i64>,
+    /// How many webs that are in use hold each block.
+    held: Vec<i64>,
+}
+
+impl Memory {
+    fn new(first: i64, end: i64, granule: i64, unit: i64) -> Self {
+        let count = usize::try_from(-(-end).div_euclid(granule)).unwrap_or(0);
+        Self { first, end, granule, unit, last: vec![-1; count], held: vec![0; count] }
+    }
+
+    fn blocks(&self, (low, high): (i64, i64)) -> Range<usize> {
+        let at = |block: i64| usize::try_from(block).unwrap_or(0).min(self.last.len());
+        at(low.div_euclid(self.granule))..at(-(-high).div_euclid(self.granule))
+    }
+
+    fn hold(&mut self, web: &Web, more: i64, count: i64) {
+        for block in self.blocks((web.range.0 + more, web.range.1 + more)) {
+            self.held[block] += count;
+        }
+    }
+
+    /// Returns how far the words of a web move, which stay below `end`: the nearest place that is free at `start`.
+    ///
+    /// If there is none, the place that is free first. None if webs in use hold all places.
+    fn best(&self, web: &Web, end: i64, start: i64) -> Option<i64> {
+        let (low, high) = web.range;
+        let unit = lcm(self.unit, web.unit);
+        let each = -(-end).div_euclid(PLACES * unit) * unit;
+        let below = (low - self.first).div_euclid(each).max(0);
+        let mut places: Vec<i64> = (-below..).map(|at| at * each).take_while(|more| high + more <= end).collect();
+        places.sort_by_key(|more| more.abs());
+        let mut best: Option<(i64, i64)> = None;
+        for more in places {
+            let blocks = self.blocks((low + more, high + more));
+            if self.held[blocks].iter().any(|&count| count != 0) {
+                continue;
+            }
+            let last =
+                |(low, high): (i64, i64)| self.last[self.blocks((low + more, high + more))].iter().copied().max();
+            let at = web.parts.iter().map(|(words, line)| last(*words).unwrap_or(-1) - line).max().unwrap_or(-1);
+            if best.is_none_or(|(least, _)| at < least) {
+                best = Some((at, more));
+                if at <= start {
+                    break;
+                }
+            }
+        }
+        best.map(|(_, more)| more)
+    }
+}
+
+/// A web of a node, and what is known of it while its lines are placed.
+struct Own {
+    memory: Name,
+    web: Web,
+    /// Where its words must end, if there is room.
+    end: i64,
+    /// Whether it is all that the node does in the memory.
+    whole: bool,
+    /// How far it moved, and how many of its instructions are left, once it has a place.
+    placed: Option<(i64, usize)>,
+}
+
+/// The webs of one node, and those of each instruction of each of its lines.
+pub(crate) struct Usage {
+    webs: Vec<Own>,
+    of: Vec<Vec<Vec<usize>>>,
+}
+
+/// A node that had no place for all its webs of a memory at once: they move as a whole.
+pub(crate) type Crowded = (usize, Name);
+
+/// The choice of words. Words of L2BM stay below `limit` if they can.
+pub(crate) struct Allocator<'a> {
+    machine: &'a Machine,
+    limit: i64,
+    memories: Vec<(Name, Memory)>,
+}
+
+impl<'a> Allocator<'a> {
+    /// With `masks_stay`, mask registers keep their words: nodes read what others have left there.
+    pub(crate) fn new(machine: &'a Machine, limit: i64, masks_stay: bool) -> Self {
+        let (cycles, row) = (machine.rules.cycles, lcm(machine.rules.unit, machine.row));
+        let passed = machine.passed().map(|name| {
+            let granule = if name == machine.blocks { machine.rules.unit } else { row };
+            (name, Memory::new(0, machine.words(name), granule, granule))
+        });
+        let files =
+            machine.files.iter().map(|&file| (file, Memory::new(0, machine.words(file), 1, machine.wide * cycles)));
+        // The first mask register is none.
+        let masks = (machine.masks, Memory::new(cycles, machine.registers * cycles, 1, cycles));
+        let memories = passed.into_iter().chain(files).chain((!masks_stay).then_some(masks)).collect();
+        Self { machine, limit, memories }
+    }
+
+    fn memory(&mut self, name: Name) -> Option<&mut Memory> {
+        self.memories.iter_mut().find(|(own, _)| *own == name).map(|(_, memory)| memory)
+    }
+
+    /// Returns the webs of a node of a kind.
+    pub(crate) fn usage(&self, node: usize, lines: &[Arc<Ready>], kind: Kind, crowded: &Set<Crowded>) -> Usage {
+        let needs: Vec<&Needs> = lines.iter().map(|one| &one.needs).collect();
+        let mut found = Usage { webs: Vec::new(), of: lines.iter().map(|one| vec![Vec::new(); one.parts()]).collect() };
+        for (name, memory) in &self.memories {
+            // Downloads have registers of their own, and choose their words of L2BM for all MVs of a chunk.
+            if kind == Kind::Download && *name != self.machine.blocks {
+                continue;
+            }
+            let (rules, transfers) = (&self.machine.rules, self.machine.passed().contains(name));
+            let mut own = if crowded.contains(&(node, *name)) { Found::default() } else { webs(rules, *name, &needs) };
+            // Most nodes touch their registers in every line, so each web would wait for those of others.
+            let files = self.machine.files.contains(name);
+            let together = own.0.is_empty() || files || transfers && most(&own) * FULL > memory.end;
+            if together {
+                own = whole(rules, *name, &needs);
+            }
+            let part = left(self.machine, kind, *name);
+            let end = if part == 0 { memory.end } else { memory.end - memory.end / part };
+            let (first, mut number) = (found.webs.len(), 0);
+            let webs = own.0.into_iter();
+            found.webs.extend(webs.map(|web| Own { memory: *name, web, end, whole: together, placed: None }));
+            for part in found.of.iter_mut().flatten() {
+                part.extend(own.1.get(&number).map(|web| first + web));
+                number += 1;
+            }
+        }
+        found
+    }
+
+    /// Returns line `number` of a node with words that are free when it can start.
+    ///
+    /// The error is a memory in which webs of the node hold so many words that there is no place for another one.
+    pub(crate) fn of(
+        &mut self,
+        ready: &Arc<Ready>,
+        number: usize,
+        usage: &mut Usage,
+        steps: &Timeline,
+    ) -> Result<Arc<Ready>, Name> {
+        let (limit, above) = (self.limit, self.machine.above);
+        let mut shifts = vec![Shift::new(); ready.parts()];
+        let mut over: Vec<usize> = Vec::new();
+        for (parts, shift) in usage.of[number].iter().zip(&mut shifts) {
+            for &web in parts {
+                let own = &mut usage.webs[web];
+                let Some(memory) = self.memory(own.memory) else { continue };
+                if own.placed.is_none() {
+                    let start = steps.soonest(&ready.needs);
+                    let low = own.memory == above && own.web.range.1 <= limit;
+                    let ends = [own.end, memory.end].map(|end| if low { end.min(limit) } else { end });
+                    let found = ends.into_iter().find_map(|end| memory.best(&own.web, end, start));
+                    let more = found.or(own.whole.then_some(0)).ok_or(own.memory)?;
+                    memory.hold(&own.web, more, 1);
+                    own.placed = Some((more, own.web.count));
+                }
+                if let Some((more, left)) = &mut own.placed {
+                    shift.extend((*more != 0).then_some((own.memory, *more)));
+                    *left -= 1;
+                    over.extend((*left == 0).then_some(web));
+                }
+            }
+        }
+        for web in over {
+            let own = &usage.webs[web];
+            let more = own.placed.map_or(0, |(more, _)| more);
+            if let Some(memory) = self.memory(own.memory) {
+                memory.hold(&own.web, more, -1);
+            }
+        }
+        if shifts.iter().all(Vec::is_empty) {
+            return Ok(Arc::clone(ready));
+        }
+        Ok(Arc::new(ready.moved(self.machine, &shifts)))
+    }
+
+    /// Notes the step in which a line stands or in which an MV ends at `end`.
+    pub(crate) fn note(&mut self, ready: &Ready, step: i64, end: i64) {
+        let at = step.max(-(-end).div_euclid(self.machine.rules.cycles) - 1);
+        for access in ready.touched() {
+            let Some(memory) = self.memory(access.memory) else { continue };
+            for block in memory.blocks(access.range.unwrap_or((0, memory.end))) {
+                memory.last[block] = memory.last[block].max(at);
+            }
+        }
+    }
+}
+
+/// The part of a memory that a node leaves to others; 0 is nothing. Downloads may run ahead in theirs. A product would fill all
+/// of a memory with what it needs later, and transfers beside it would wait.
+fn left(machine: &Machine, kind: Kind, memory: Name) -> i64 {
+    match kind {
+        Kind::Transfer if memory == machine.blocks => machine.ring,
+        Kind::Transfer if memory == machine.above => 4,
+        Kind::Other if [machine.blocks, machine.above].contains(&memory) => 2,
+        _ => 0,
+    }
+}
+
+/// The most long words that the webs of a node hold at the same time.
+fn most((all, of_number): &Found) -> i64 {
+    let mut order: Vec<_> = of_number.iter().collect();
+    order.sort_unstable();
+    let mut left: Vec<usize> = all.iter().map(|web| web.count).collect();
+    let (mut held, mut most) = (0, 0);
+    for (_, &web) in order {
+        let words = all[web].range.1 - all[web].range.0;
+        if left[web] == all[web].count {
+            held += words;
+            most = most.max(held);
+        }
+        left[web] -= 1;
+        if left[web] == 0 {
+            held -= words;
+        }
+    }
+    most
+}
