@@ -1,4 +1,4 @@
-//! Python bindings of emu2 and of the compiler's searches. They convert arguments, results and errors, and listen to signals
+//! Python bindings of emu2 and of the compiler's crates. They convert arguments, results and errors, and listen to signals
 //! during long calls. The work is done by the crates `emu2`, `annealing`, `choosing`, `packing`,
 //! `placing` and `switches`.
 
