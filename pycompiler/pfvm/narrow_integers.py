@@ -50,30 +50,27 @@ def _rule_of(node: onnx.NodeProto) -> Rule | None:
     return _widen if node.domain in STANDARD and node.op_type in _OPERATORS else None
 
 
-def _widen(write: Writer) -> bool:
+def _widen(write: Writer) -> str | bool:
     """Write a node on wider integers; return False if it stays as it is."""
-    op, inputs, result = write.node.op_type, write.node.input, write.node.output[0]
+    op, inputs = write.node.op_type, write.node.input
     elem, data = (write.types[name].elem if name else "" for name in (inputs[-1], inputs[0]))
     places, picks = {**_OF_DATA, **_OF_PLACES}.get(op), op == "GatherElements"
     if op in _OF_REALS and data in _INTEGERS:
-        _of_data(write, data, "double", (0,))
-    elif places is not None and (data == "uint32" or (data == "bool" and picks)):
-        _of_data(write, data, "int32" if data == "bool" else _WIDE[data], places)
-    elif op in _DIVISIONS and elem in _INTEGERS:
-        (_divide_long if elem in _LONG else _divide)(write, elem)
-    elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
+        return _of_data(write, data, "double", (0,))
+    if places is not None and (data == "uint32" or (data == "bool" and picks)):
+        return _of_data(write, data, "int32" if data == "bool" else _WIDE[data], places)
+    if op in _DIVISIONS and elem in _INTEGERS:
+        return (_divide_long if elem in _LONG else _divide)(write, elem)
+    if (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
         first = 1 if op == "Where" else 0
         wide = (name and write.cast(name, _WIDE[elem]) for name in inputs[first:])
-        found = write.op(op, *inputs[:first], *wide, result=result if op in _TRUTHS else None)
+        found = write.op(op, *inputs[:first], *wide)
         write.nodes[-1].attribute.extend(write.node.attribute)
-        if op not in _TRUTHS:
-            write.cast(found, elem, result)
-    else:
-        return False
-    return True
+        return found if op in _TRUTHS else write.cast(found, elem)
+    return False
 
 
-def _of_data(write: Writer, elem: str, wide: str, places: tuple[int, ...]) -> None:
+def _of_data(write: Writer, elem: str, wide: str, places: tuple[int, ...]) -> bool:
     """Write an operator of numbers with wider ones; it may give several results."""
     result = write.node.output[0]
     inputs = enumerate(write.node.input)
@@ -83,9 +80,10 @@ def _of_data(write: Writer, elem: str, wide: str, places: tuple[int, ...]) -> No
         if wide == "double" and elem in _WIDE:  # the device casts no double to it
             found = write.cast(found, _WIDE[elem])
         write.cast(found, elem, result)
+    return True
 
 
-def _divide(write: Writer, elem: str) -> None:
+def _divide(write: Writer, elem: str) -> str:
     """Divide magnitudes in floating point, and correct the quotient by its remainder.
 
     A quotient of magnitudes below 2^32 is off by 2^13 at most; that of its remainder is off by
@@ -105,10 +103,10 @@ def _divide(write: Writer, elem: str) -> None:
     for found, change in ((over, "Add"), (under, "Sub")):
         total = op(change, total, op("Where", found, one, zero))
     rest = op("Sub", p, op("Mul", total, q))
-    _signed(write, elem, (a, b), total, rest)
+    return _signed(write, elem, (a, b), total, rest)
 
 
-def _divide_long(write: Writer, elem: str) -> None:
+def _divide_long(write: Writer, elem: str) -> str:
     """Divide magnitudes as doubles. No quotient is too large: the factor below 1 sees to that.
 
     The first is off by less than 2^16, the second by 1 at most.
@@ -127,25 +125,22 @@ def _divide_long(write: Writer, elem: str) -> None:
     total = op("Add", total, op("Where", over, one, zero))
     rest = op("Sub", rest, op("Where", over, q, zero))
     if elem == "int64":
-        _signed(write, elem, (a, b), *(write.cast(name, elem) for name in (total, rest)))
-    else:
-        found = total if write.node.op_type == "Div" else rest
-        op("Identity", found, result=write.node.output[0])
+        return _signed(write, elem, (a, b), *(write.cast(name, elem) for name in (total, rest)))
+    return op("Identity", total if write.node.op_type == "Div" else rest)
 
 
-def _signed(write: Writer, elem: str, given: tuple[str, str], total: str, rest: str) -> None:
+def _signed(write: Writer, elem: str, given: tuple[str, str], total: str, rest: str) -> str:
     """Give the quotient or remainder of magnitudes the sign that ONNX wants."""
-    (a, b), op, result = given, write.op, write.node.output[0]
+    (a, b), op = given, write.op
     zero = write.constant(np.array(0), "number")
     negative = [op("Less", name, zero) for name in (a, b)]
     opposite = op("Xor", *negative)
     if write.node.op_type == "Div":
-        write.cast(op("Where", opposite, op("Neg", total), total), elem, result)
-        return
+        return write.cast(op("Where", opposite, op("Neg", total), total), elem)
     rest = op("Where", negative[0], op("Neg", rest), rest)
     if not write.attribute("fmod", 0):
         # The result has the sign of the divisor.
         none = op("Equal", rest, zero)
         moved = op("Where", none, rest, op("Add", rest, b))
         rest = op("Where", opposite, moved, rest)
-    write.cast(rest, elem, result)
+    return write.cast(rest, elem)

@@ -140,8 +140,8 @@ class _Draw:
     def single(self, value: float) -> str:
         return self._shared(np.array(value, np.float32))
 
-    def cast(self, value: str, to: int, result: str | None = None) -> str:
-        return self.write.op("Cast", value, result=result, to=to)
+    def cast(self, value: str, to: int) -> str:
+        return self.write.op("Cast", value, to=to)
 
     def integer(self, value: int) -> str:
         return self._shared(np.array(value, np.int32))
@@ -219,7 +219,7 @@ def _elem(write: Writer, result: str) -> tuple[str, int]:
 
 def _shifted(
     write: Writer, draw: _Draw, value: str, factor: float, offset: float, most: float | None = None
-) -> bool:
+) -> str:
     """Append the result: ``value`` times ``factor`` plus ``offset``, in its element type."""
     if factor != 1:
         value = draw.op("Mul", value, factor)
@@ -227,12 +227,10 @@ def _shifted(
         value = draw.op("Add", value, offset)
     if most is not None and (factor, offset) != (1, 0):
         value = draw.op("Min", value, most)
-    result = write.node.output[0]
-    draw.cast(value, _elem(write, result)[1], result)
-    return True
+    return draw.cast(value, _elem(write, write.node.output[0])[1])
 
 
-def _uniform(write: Writer, sites: _Sites) -> bool:
+def _uniform(write: Writer, sites: _Sites) -> str | bool:
     result, draw = write.node.output[0], _Draw(write, sites)
     elem, _ = _elem(write, result)
     if elem not in _DIGITS:
@@ -255,7 +253,7 @@ def _below(high: float, elem: str) -> float:
     return min(most, -_LEAST) if -_LEAST < most <= 0 else most  # the device makes 0 of less
 
 
-def _normal(write: Writer, sites: _Sites) -> bool:
+def _normal(write: Writer, sites: _Sites) -> str | bool:
     result, draw = write.node.output[0], _Draw(write, sites)
     if _elem(write, result)[0] not in _DIGITS:
         return False
@@ -291,7 +289,7 @@ def _dropout(write: Writer, sites: _Sites) -> bool:
     return True
 
 
-def _multinomial(write: Writer, sites: _Sites) -> bool:
+def _multinomial(write: Writer, sites: _Sites) -> str | bool:
     """Write draws with replacement: the first class whose partial sum of chances reaches a number.
 
     Classes without a chance are left out. Their partial sums may differ from the ones before by
@@ -316,12 +314,11 @@ def _multinomial(write: Writer, sites: _Sites) -> bool:
     own = np.arange(classes, dtype=np.float32).reshape(1, 1, classes)
     places = write.op("Where", hit, write.constant(own, "classes"), draw.single(float(classes)))
     places = write.op("ReduceMin", places, write.ints([2]), keepdims=0)
-    draw.cast(places, _elem(write, result)[1], result)
-    return True
+    return draw.cast(places, _elem(write, result)[1])
 
 
 #: How each random operator is written; False leaves the node.
-RULES: dict[str, Callable[[Writer, _Sites], bool]] = {
+RULES: dict[str, Callable[[Writer, _Sites], str | bool]] = {
     "Dropout": _dropout,
     "Multinomial": _multinomial,
     "RandomNormal": _normal,

@@ -8,16 +8,15 @@ from .writer import Writer
 _LINEAR = 20.0
 
 
-def prelu(write: Writer) -> bool:
+def prelu(write: Writer) -> str | bool:
     """Multiply negative elements by the slope."""
     value, slope = write.node.input
     below = write.op("Less", value, write.number(0.0))
     scaled = write.op("Mul", value, slope)
-    write.op("Where", below, scaled, value, result=write.node.output[0])
-    return True
+    return write.op("Where", below, scaled, value)
 
 
-def mish(write: Writer) -> bool:
+def mish(write: Writer) -> str | bool:
     """Write x tanh(log(1 + e^x)) as x e (e + 2) / (e (e + 2) + 2), with e = e^x.
 
     Two factors e^(x/2) stand for e, so that the product does not vanish before the result does. The
@@ -31,33 +30,28 @@ def mish(write: Writer) -> bool:
     below = write.op("Add", write.op("Mul", power, above), two)
     ratio = write.op("Mul", above, write.op("Reciprocal", below))
     found = write.op("Mul", write.op("Mul", value, ratio), half)
-    write.op("Mul", found, half, result=write.node.output[0])
-    return True
+    return write.op("Mul", found, half)
 
 
-def swish(write: Writer) -> bool:
+def swish(write: Writer) -> str | bool:
     """Scale the operand of x sigmoid(x) by `alpha`, and the result by its inverse."""
-    value, goal = write.node.input[0], write.node.output[0]
+    value = write.node.input[0]
     if not write.node.attribute:
         return False
     alpha = write.single("alpha", 1.0)
     if alpha in (0.0, 1.0):
-        half = ("Mul", value, write.number(0.5))
-        write.op(*(("Swish", value) if alpha else half), result=goal)
-        return True
+        return write.op("Swish", value) if alpha else write.op("Mul", value, 0.5)
     found = write.op("Swish", write.op("Mul", value, write.number(alpha)))
-    write.op("Mul", found, write.number(1 / alpha), result=goal)
-    return True
+    return write.op("Mul", found, write.number(1 / alpha))
 
 
-def floored_remainder(write: Writer) -> bool:
+def floored_remainder(write: Writer) -> str | bool:
     """Add the divisor to the remainder of fmod where their signs differ."""
     if int(write.attribute("fmod", 0)):
         return False
-    (value, divisor), goal, zero = write.node.input, write.node.output[0], write.number(0.0)
+    (value, divisor), zero = write.node.input, write.number(0.0)
     rest = write.op("Mod", value, divisor, fmod=1)
     signs = (write.op("Less", name, zero) for name in (rest, divisor))
     none = write.op("Equal", rest, zero)
     apart = write.op("And", write.op("Xor", *signs), write.op("Not", none))
-    write.op("Where", apart, write.op("Add", rest, divisor), rest, result=goal)
-    return True
+    return write.op("Where", apart, write.op("Add", rest, divisor), rest)

@@ -16,7 +16,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 _SCORES, _CAPPED, _MASKED, _SHARES = range(4)
 
 
-def attention(write: Writer) -> bool:
+def attention(write: Writer) -> str | bool:
     """Write softmax(Q K^T scale + mask) V; query heads that share a key head are its rows."""
     node = write.node
     names = [*node.input, *[""] * (7 - len(node.input))]
@@ -56,8 +56,7 @@ def attention(write: Writer) -> bool:
     if len(write.type(0).shape) == 3:
         found = write.op("Transpose", found, perm=[0, 2, 1, 3])
         found = write.reshape(found, (sizes.batch, sizes.queries, sizes.heads * value.shape[3]))
-    _result(write, found, outputs[0])
-    return True
+    return _result(write, found)
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ class _Mask:
         return write.op(op, write.constant((ahead - places).astype(np.int64), "places"), wide)
 
 
-def rotary_embedding(write: Writer) -> bool:
+def rotary_embedding(write: Writer) -> str | bool:
     """Turn pairs of channels by an angle that depends on the place: two products each."""
     shape, value = write.type(0).shape, _plain(write, write.node.input[0])
     cosine, sine = (_plain(write, name) for name in write.node.input[1:3])
@@ -252,8 +251,7 @@ def rotary_embedding(write: Writer) -> bool:
     value = write.reshape(write.op("Concat", *parts, axis=pair_axis), (*wide[:3], turned))
     if rest:
         value = write.op("Concat", value, rest, axis=3)
-    _result(write, write.reshape(value, shape), write.node.output[0])
-    return True
+    return _result(write, write.reshape(value, shape))
 
 
 def _computed(write: Writer) -> str:
@@ -274,10 +272,9 @@ def _plain(write: Writer, name: str) -> str:
     return write.op("Cast", name, to=onnx_elem_type(elem))
 
 
-def _result(write: Writer, value: str, name: str) -> None:
+def _result(write: Writer, value: str, name: str | None = None) -> str:
     """Append the copy that gives a result its name and the element type of the first input."""
     elem = write.type(0).elem
     if elem == _computed(write):
-        write.op("Identity", value, result=name)
-    else:
-        write.op("Cast", value, result=name, to=onnx_elem_type(elem))
+        return write.op("Identity", value, result=name)
+    return write.cast(value, elem, name)

@@ -24,10 +24,10 @@ from .weight_gradient import weight_gradient
 from .writer import Writer
 
 
-def conv(write: Writer) -> bool:
+def conv(write: Writer) -> str | bool:
     """Write padding, groups and tiles as operators around a Conv that has none of them."""
-    if weight_gradient(write):
-        return True
+    if found := weight_gradient(write):
+        return found
     weights = write.type(1).shape
     value, factor, bias = (*write.node.input, "")[:3]
     group = int(write.attribute("group", 1))
@@ -38,7 +38,9 @@ def conv(write: Writer) -> bool:
     return convolve(write, operands, axes, written=mode.startswith("SAME"))
 
 
-def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> bool:
+def convolve(
+    write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool
+) -> str | bool:
     """Append a convolution as the device's layer takes it.
 
     Unless something is ``written`` already, nothing is, and False returned, if the layer takes the
@@ -49,8 +51,7 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         return False
     group = operands.group
     if group > 1 and weights[1] == 1:
-        depthwise(write, operands, axes, written=written)
-        return True
+        return depthwise(write, operands, axes, written=written)
     block = block_of(target)
     strides = strides_to_fold(shape, group, axes, block)
     if any(stride > 1 for stride in strides):
@@ -108,8 +109,7 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         )
     if apart:
         found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)
 
 
 def _with_group_axis(

@@ -26,7 +26,7 @@ _EXCHANGE = 2000
 _COLLECTED = 24
 
 
-def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> None:
+def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> str:
     """Append a convolution of single channels; unless anything is ``written``, maybe as it is."""
     assert write.target is not None
     shape, weights, bias = operands.shape, operands.weights, operands.bias
@@ -37,8 +37,7 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
     if each == 1 and not tiled and not written:
         own = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}
         whole = {**own, "kernel_shape": weights[2:]}
-        _convolved(write, write.node.input, whole, write.node.output[0])
-        return
+        return _convolved(write, write.node.input, whole)
     value = operands.value
     if each > 1:
         value = write.reshape(value, (*shape[:2], 1, *shape[2:]))
@@ -70,16 +69,14 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
         found = write.cut(
             found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *joined)
         )
-    write.op("Identity", found, result=write.node.output[0])
+    return write.op("Identity", found)
 
 
-def _convolved(
-    write: Writer, reads: Sequence[str], facts: Mapping[str, Any], result: str | None = None
-) -> str:
+def _convolved(write: Writer, reads: Sequence[str], facts: Mapping[str, Any]) -> str:
     """Append the operator of the device."""
     reads = [name for name in reads if name]
     with write.as_one(DEPTHWISE, *reads, **facts):
-        return write.op("Conv", *reads, result=result, **facts)
+        return write.op("Conv", *reads, **facts)
 
 
 def _to_cut(axis: Axis, tiling: Tiling) -> tuple[Axis, Tiling]:

@@ -12,7 +12,7 @@ from .writer import Writer
 MOST_ROWS = 32
 
 
-def determinant(write: Writer) -> bool:
+def determinant(write: Writer) -> str | bool:
     """Multiply the pivots; the matrix loses a row and a column with each."""
     *front, rows, columns = write.type(0).shape
     if rows != columns or not 0 < rows <= MOST_ROWS or 0 in front:
@@ -42,5 +42,4 @@ def determinant(write: Writer) -> bool:
         change = write.op("Mul", factors, write.cut(best, [2], [1], [size]))
         value = write.op("Sub", write.cut(value, [2], [1], [size]), change)
     found = write.op("Mul", found, value) if found else value
-    write.op("Identity", write.reshape(found, front), result=write.node.output[0])
-    return True
+    return write.op("Identity", write.reshape(found, front))

@@ -22,7 +22,7 @@ class _Factor:
     labels: str
 
 
-def einsum(write: Writer) -> bool:
+def einsum(write: Writer) -> str | bool:
     """Multiply the operands from the left to the right; sum what no other operand needs."""
     equation = write.attribute("equation", b"").decode().replace(" ", "")
     names = list(write.node.input)
@@ -45,8 +45,7 @@ def einsum(write: Writer) -> bool:
     missing = [axis for axis, label in enumerate(result) if label not in found.labels]
     if missing:
         value = write.op("Unsqueeze", value, write.ints(missing))
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
 def _read(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:

@@ -12,7 +12,7 @@ from .writer import Writer
 _MOST = 1 << 22
 
 
-def eye(write: Writer) -> bool:
+def eye(write: Writer) -> str | bool:
     """Write ones on a diagonal of a matrix as a constant."""
     goal = write.node.output[0]
     rows, columns = write.types[goal].shape
@@ -20,17 +20,14 @@ def eye(write: Writer) -> bool:
         return False
     kind = helper.tensor_dtype_to_np_dtype(onnx_elem_type(write.types[goal].elem))
     ones = np.eye(rows, columns, k=int(write.attribute("k", 0))).astype(kind)
-    write.op("Identity", write.constant(ones, "eye"), result=goal)
-    return True
+    return write.op("Identity", write.constant(ones, "eye"))
 
 
-def evenly_spaced(write: Writer) -> bool:
+def evenly_spaced(write: Writer) -> str | bool:
     """Write the start plus multiples of the step; the declared type says how many."""
     start, _, step = write.node.input
-    goal = write.node.output[0]
-    (count,) = write.types[goal].shape
+    (count,) = write.types[write.node.output[0]].shape
     if count > _MOST:
         return False
     places = write.own(np.arange(count), "places")
-    write.op("Add", write.op("Mul", places, step), start, result=goal)
-    return True
+    return write.op("Add", write.op("Mul", places, step), start)

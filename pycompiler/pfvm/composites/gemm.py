@@ -11,7 +11,7 @@ from .tile_choice import block_of, rows_of, weights_fit
 from .writer import INTEGERS, Writer
 
 
-def gemm(write: Writer) -> bool:
+def gemm(write: Writer) -> str | bool:
     """Write alpha, beta, and a C that is not a row, as operators after the Gemm.
 
     So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
@@ -30,7 +30,6 @@ def gemm(write: Writer) -> bool:
     picture = None if flags["transA"] else _picture(write, terms)
     if alpha == beta == 1.0 and (not bias or (row and fits)) and picture is None:
         return False
-    goal = write.node.output[0]
     if picture is not None:
         found = _by_pixels(write, *picture, turned=bool(flags["transB"]))
     else:
@@ -41,8 +40,7 @@ def gemm(write: Writer) -> bool:
         if beta != 1.0:
             bias = write.op("Mul", bias, write.number(beta))
         found = write.op("Add", found, bias)
-    write.op("Identity", found, result=goal)
-    return True
+    return write.op("Identity", found)
 
 
 def _picture(write: Writer, terms: int) -> tuple[str, tuple[int, ...]] | None:

@@ -88,7 +88,7 @@ class _Points:
         return found
 
 
-def grid_sample(write: Writer) -> bool:
+def grid_sample(write: Writer) -> str | bool:
     """Multiply the last axis, or all axes at once, by the weights of the points."""
     shape, grid = write.type(0).shape, write.type(1).shape
     rank = len(shape) - 2
@@ -122,11 +122,10 @@ def grid_sample(write: Writer) -> bool:
         value = write.op("Mul", value, write.reshape(weights[axis], wide))
         value = write.op("ReduceSum", value, write.ints([axis + 2]), keepdims=0)
     result = (count, shape[1], *grid[1:-1])
-    write.op("Identity", write.reshape(value, result), result=write.node.output[0])
-    return True
+    return write.op("Identity", write.reshape(value, result))
 
 
-def affine_grid(write: Writer) -> bool:
+def affine_grid(write: Writer) -> str | bool:
     """Multiply the places of a picture, from -1 to 1 along each axis, by the matrices."""
     size = write.data.get(write.node.input[1])
     if size is None:
@@ -143,8 +142,7 @@ def affine_grid(write: Writer) -> bool:
     turned = write.op("Transpose", write.node.input[0], perm=[0, 2, 1])
     found = write.op("MatMul", places, turned)
     result = (count, *sizes, len(sizes))
-    write.op("Identity", write.reshape(found, result), result=write.node.output[0])
-    return True
+    return write.op("Identity", write.reshape(found, result))
 
 
 def _places(write: Writer, at: str, size: int, corners: bool) -> str:

@@ -10,7 +10,7 @@ from .pooling import WIDE, mean_of_taps
 from .writer import Writer
 
 
-def group_norm(write: Writer) -> bool:
+def group_norm(write: Writer) -> str | bool:
     """Normalise each group of channels; scale and shift are per channel."""
     shape, groups = write.type(0).shape, int(write.attribute("num_groups", 0))
     value, scale, shift = write.node.input
@@ -21,11 +21,10 @@ def group_norm(write: Writer) -> bool:
     wide = [1, groups, shape[1] // groups] + [1] * len(shape[2:])
     for op, operand in (("Mul", scale), ("Add", shift)):
         normal = write.op(op, normal, write.op("Reshape", operand, write.ints(wide)))
-    write.op("Reshape", normal, write.ints(shape), result=write.node.output[0])
-    return True
+    return write.op("Reshape", normal, write.ints(shape))
 
 
-def local_response_norm(write: Writer) -> bool:
+def local_response_norm(write: Writer) -> str | bool:
     """Divide by a power of the mean square of neighbouring channels."""
     shape, value = write.type(0).shape, write.node.input[0]
     size = int(write.attribute("size", 1))
@@ -53,11 +52,10 @@ def local_response_norm(write: Writer) -> bool:
     scaled = write.op("Mul", squares, write.number(alpha))
     base = write.op("Add", scaled, write.number(bias))
     factor = write.op("Pow", base, write.number(-beta))
-    write.op("Mul", value, factor, result=write.node.output[0])
-    return True
+    return write.op("Mul", value, factor)
 
 
-def mean_variance_norm(write: Writer) -> bool:
+def mean_variance_norm(write: Writer) -> str | bool:
     """Subtract the mean over axes, divide by the deviation."""
     shape, value = write.type(0).shape, write.node.input[0]
     axes = [int(axis) % len(shape) for axis in write.attribute("axes", (0, 2, 3))]
@@ -66,5 +64,4 @@ def mean_variance_norm(write: Writer) -> bool:
     deviation = write.op("Sqrt", write.mean(write.op("Mul", moved, moved), axes, count))
     # ONNX adds this number so that it never divides by 0.
     divisor = write.op("Add", deviation, write.number(1e-9))
-    write.op("Mul", moved, write.op("Reciprocal", divisor), result=write.node.output[0])
-    return True
+    return write.op("Mul", moved, write.op("Reciprocal", divisor))

@@ -25,16 +25,14 @@ _APART = 64
 _BYTE = 255
 
 
-def matmul(write: Writer) -> bool:
+def matmul(write: Writer) -> str | bool:
     """Multiply matrices of integers."""
     one, other = write.node.input
     found = _product(write, one, other, write.type(0).shape[-1])
-    if found:
-        write.op("Identity", found, result=write.node.output[0])
-    return bool(found)
+    return found and write.op("Identity", found)
 
 
-def gemm(write: Writer) -> bool:
+def gemm(write: Writer) -> str | bool:
     """Multiply matrices of integers, with factors that are whole numbers."""
     alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
     if not (alpha.is_integer() and beta.is_integer()):
@@ -54,8 +52,7 @@ def gemm(write: Writer) -> bool:
         if beta != 1.0:
             bias = write.op("Mul", bias, write.number(int(beta)))
         found = write.op("Add", found, bias)
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)
 
 
 def _product(write: Writer, one: str, other: str, terms: int) -> str:

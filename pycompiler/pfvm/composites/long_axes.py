@@ -131,7 +131,7 @@ def split(write: Writer) -> bool:
     return True
 
 
-def concat(write: Writer) -> bool:
+def concat(write: Writer) -> str | bool:
     """Join inputs along a long axis: each is padded to the whole length, and has its elements."""
     shape = write.types[write.node.output[0]].shape
     axis = int(write.attribute("axis", 0)) % len(shape)
@@ -141,8 +141,7 @@ def concat(write: Writer) -> bool:
     if few and needs_dram(write, shape, axis, *ends):
         named = list(zip(write.node.input, shapes, strict=True))
         parts = [(name, own) for name, own in named if prod(own)]
-        write.op("Identity", in_dram.concat(write, parts, axis), result=write.node.output[0])
-        return True
+        return write.op("Identity", in_dram.concat(write, parts, axis))
     if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
         return False
     found, total = "", shape[axis]
@@ -158,11 +157,10 @@ def concat(write: Writer) -> bool:
             found = write.op("Or", found, wide)
         else:
             found = write.op("Where", write.constant(place >= begin, "behind"), wide, found)
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)
 
 
-def expand(write: Writer) -> bool:
+def expand(write: Writer) -> str | bool:
     """Repeat elements along long axes by an operator that broadcasts."""
     name, goal = write.node.input[0], write.types[write.node.output[0]].shape
     given = write.type(0).shape
@@ -173,8 +171,7 @@ def expand(write: Writer) -> bool:
     every = write.constant(np.ones(wide, bool), "every")
     inputs = (every, name) if write.type(0).elem == "bool" else (every, name, name)
     op = "And" if write.type(0).elem == "bool" else "Where"
-    write.op(op, *inputs, result=write.node.output[0])
-    return True
+    return write.op(op, *inputs)
 
 
 def pad(

@@ -8,7 +8,7 @@ from .picking import unsqueezed
 from .writer import Writer
 
 
-def cross_entropy(write: Writer) -> bool:
+def cross_entropy(write: Writer) -> str | bool:
     """Write log-softmax, then the likelihood."""
     shape = write.type(0).shape
     axes = [1]
@@ -22,12 +22,12 @@ def cross_entropy(write: Writer) -> bool:
     return _likelihood(write, chances, shape)
 
 
-def nll(write: Writer) -> bool:
+def nll(write: Writer) -> str | bool:
     """Write the likelihood of given logarithms."""
     return _likelihood(write, write.node.input[0], write.type(0).shape)
 
 
-def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
+def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> str | bool:
     """Append the negative likelihood of the targets, weighted and reduced."""
     target = write.node.input[1]
     elem = write.type(1).elem
@@ -47,14 +47,11 @@ def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
         weights = write.op("Neg", weight)
     each = write.op("Where", same, write.op("Mul", chances, weights), zero)
     reduction = bytes(write.attribute("reduction", b"mean")).decode()
-    goal = write.node.output[0]
     if reduction == "none":
-        write.op("ReduceSum", each, write.ints([1]), keepdims=0, result=goal)
-        return True
-    total = write.op("ReduceSum", each, keepdims=0, result=goal if reduction == "sum" else None)
+        return write.op("ReduceSum", each, write.ints([1]), keepdims=0)
+    total = write.op("ReduceSum", each, keepdims=0)
     if reduction == "sum":
-        return True
+        return total
     counted = write.op("Where", same, write.op("Neg", weights), zero)
     count = write.op("ReduceSum", counted, keepdims=0)
-    write.op("Mul", total, write.op("Reciprocal", count), result=goal)
-    return True
+    return write.op("Mul", total, write.op("Reciprocal", count))

@@ -13,31 +13,29 @@ from . import in_dram, long_axes
 from .writer import Writer
 
 
-def tile(write: Writer) -> bool:
+def tile(write: Writer) -> str | bool:
     """Repeat an axis as a new axis in front of it."""
     repeats = write.data.get(write.node.input[1])
     if repeats is None:
         return False
     shape, apart, wide = write.type(0).shape, list[int](), list[int]()
-    if _tiled_in_dram(write, repeats.tolist()):
-        return True
+    if joined := _tiled_in_dram(write, repeats.tolist()):
+        return joined
     for size, times in zip(shape, repeats.tolist(), strict=True):
         if times != 1:
             apart.append(1)
             wide.append(times)
         apart.append(size)
         wide.append(size)
-    value, goal = write.node.input[0], write.node.output[0]
+    value = write.node.input[0]
     if apart == list(shape):
-        write.op("Identity", value, result=goal)
-        return True
+        return write.op("Identity", value)
     value = write.op("Reshape", value, write.ints(apart))
     value = write.op("Expand", value, write.ints(wide))
-    write.op("Reshape", value, write.ints(write.types[goal].shape), result=goal)
-    return True
+    return write.op("Reshape", value, write.ints(write.types[write.node.output[0]].shape))
 
 
-def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> bool:
+def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> str | bool:
     """Join copies in DRAM if the result has no small slices."""
     goal = write.types[write.node.output[0]].shape
     value, shape = write.node.input[0], list(write.type(0).shape)
@@ -49,11 +47,10 @@ def _tiled_in_dram(write: Writer, repeats: Sequence[int]) -> bool:
     for axis in reversed(wanted):
         value = in_dram.tile(write, value, shape, axis, repeats[axis])
         shape[axis] *= repeats[axis]
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def strided_slice(write: Writer) -> bool:
+def strided_slice(write: Writer) -> str | bool:
     """Take elements of an axis that lie ``step`` apart, if ``step`` divides its size.
 
     Elements and steps become two axes, so the axis of the elements need not lie in one PE. Axes
@@ -68,7 +65,7 @@ def strided_slice(write: Writer) -> bool:
     if starts is None or ends is None:
         return False
     steps = [1] * len(starts) if steps is None else steps
-    shape, goal = list(write.type(0).shape), write.node.output[0]
+    shape = list(write.type(0).shape)
     value, rank = write.node.input[0], len(shape)
     given = list(range(len(starts))) if axes is None else axes
     cuts = list(zip(given, starts, ends, steps, strict=True))
@@ -102,12 +99,10 @@ def strided_slice(write: Writer) -> bool:
         elif len(chosen) < size or step < 0:
             value = write.cut(value, [axis], [start], [end], [step])
             shape[axis] = len(chosen)
-    if found:
-        write.op("Identity", value, result=goal)
-    return found
+    return found and write.op("Identity", value)
 
 
-def triangle(write: Writer) -> bool:
+def triangle(write: Writer) -> str | bool:
     """Keep the elements of a triangle of each matrix."""
     shape, offset = write.type(0).shape, 0
     name = write.input(1)
@@ -122,18 +117,13 @@ def triangle(write: Writer) -> bool:
         if name:
             offset = int(write.data[name].reshape(-1)[0])
         kept = write.constant(distance >= offset if upper else distance <= offset, "kept")
-    value, goal = write.node.input[0], write.node.output[0]
+    value = write.node.input[0]
     if write.type(0).elem == "bool":
-        write.op("And", value, kept, result=goal)
-    else:
-        write.op("Where", kept, value, write.number(0), result=goal)
-    return True
+        return write.op("And", value, kept)
+    return write.op("Where", kept, value, write.number(0))
 
 
-_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-
-
-def pad(write: Writer) -> bool:
+def pad(write: Writer) -> str | bool:
     """Pick the elements that padding repeats; the layer pads with a constant."""
     mode = write.attribute("mode", b"constant").decode()
     inputs = (*write.node.input, "", "")
@@ -146,7 +136,7 @@ def pad(write: Writer) -> bool:
     ends = [int(end) for end in pads.reshape(-1)]
     if mode == "constant":
         return _padded(write, axes, ends, inputs[2])
-    if mode not in _MODES:
+    if mode not in ("reflect", "edge", "wrap"):
         return False
     value = write.node.input[0]
     for place, axis in enumerate(axes):
@@ -157,15 +147,14 @@ def pad(write: Writer) -> bool:
             return False
         if shape[axis] + min(0, before) + min(0, after) < 1:  # nothing is left to repeat
             return False
-        kind = cast(Literal["reflect", "edge", "wrap"], _MODES[mode])
+        kind = cast(Literal["reflect", "edge", "wrap"], mode)
         places = np.arange(max(0, -before), shape[axis] - max(0, -after))
         added = (max(0, before), max(0, after))
         value = write.pick(value, axis, np.pad(places, added, mode=kind))
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str) -> bool:
+def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str) -> str | bool:
     """Pad axes one after the other if a PE has no room for them, or for one of them."""
     shape, value = list(write.type(0).shape), write.node.input[0]
     both = [(axis, ends[i], ends[i + len(axes)]) for i, axis in enumerate(axes)]
@@ -188,11 +177,10 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
         else:
             value = long_axes.pad(write, value, shape, axis, before, after, filler)
         shape[axis] += before + after
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def fold(write: Writer) -> bool:
+def fold(write: Writer) -> str | bool:
     """Add up the blocks that meet in a place, along one axis of the image after the other."""
     inputs = [write.data.get(name) for name in write.node.input[1:3]]
     if any(found is None for found in inputs):
@@ -228,8 +216,7 @@ def fold(write: Writer) -> bool:
     value = write.op("Reshape", value, write.ints((*outer, *merged)))
     for axis, (_, places) in enumerate(sources):
         value = _added(write, value, 2 + axis, len(merged) + 2, places)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
 def _meeting(

@@ -13,14 +13,13 @@ _SINGLE, _BRAIN = 2.0**128 - 2.0**104, 2.0**128 - 2.0**120
 _MOST = {"float": _SINGLE, "bfloat16": _BRAIN, "float16": 65504.0, "double": sys.float_info.max}
 
 
-def softmax(write: Writer) -> bool:
+def softmax(write: Writer) -> str | bool:
     """Subtract the largest element, then divide the powers by their sum."""
     axes = [axis_of(write, -1)] if write.type(0).shape else []
     if not axes:
         return False
     _, powers, total = _shifted(write, axes, _largest(write, axes))
-    write.op("Mul", powers, write.op("Reciprocal", total), result=write.node.output[0])
-    return True
+    return write.op("Mul", powers, write.op("Reciprocal", total))
 
 
 def _largest(write: Writer, axes: Sequence[int]) -> str:
@@ -34,29 +33,26 @@ def _shifted(write: Writer, axes: Sequence[int], by: str) -> tuple[str, str, str
     return moved, powers, write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
 
 
-def log_softmax(write: Writer) -> bool:
+def log_softmax(write: Writer) -> str | bool:
     """Subtract the logarithm of the sum of powers."""
     axes = [axis_of(write, -1)] if write.type(0).shape else []
     if not axes:
         return False
     moved, _, total = _shifted(write, axes, _largest(write, axes))
-    write.op("Sub", moved, write.op("Log", total), result=write.node.output[0])
-    return True
+    return write.op("Sub", moved, write.op("Log", total))
 
 
-def layer_norm(write: Writer) -> bool:
+def layer_norm(write: Writer) -> str | bool:
     """Subtract the mean, divide by the deviation, scale and shift."""
     if len(write.node.output) > 1 and any(write.node.output[1:]):
         return False
     shape = write.type(0).shape
     axes = list(range(axis_of(write, -1), len(shape)))
     count = prod(shape[axis] for axis in axes)
-    value = write.node.input[0]
-    normal = standardised(write, value, axes, count)
-    return _scaled(write, normal)
+    return _scaled(write, standardised(write, write.node.input[0], axes, count))
 
 
-def rms_norm(write: Writer) -> bool:
+def rms_norm(write: Writer) -> str | bool:
     """Divide by the root of the mean square."""
     shape = write.type(0).shape
     axes = list(range(axis_of(write, -1), len(shape)))
@@ -77,16 +73,15 @@ def _normalised(write: Writer, value: str, axes: Sequence[int], count: int) -> s
     return write.op("Mul", value, write.op("Reciprocal", deviation))
 
 
-def _scaled(write: Writer, normal: str) -> bool:
+def _scaled(write: Writer, normal: str) -> str | bool:
     scale, shift = (*write.node.input[1:], "", "")[:2]
     for op, operand in (("Mul", scale), ("Add", shift)):
         if operand:
             normal = write.op(op, normal, operand)
-    write.op("Identity", normal, result=write.node.output[0])
-    return True
+    return write.op("Identity", normal)
 
 
-def batch_norm(write: Writer) -> bool:
+def batch_norm(write: Writer) -> str | bool:
     """Use the stored mean and variance, or those of the batch in training."""
     shape = write.type(0).shape
     wide = write.ints([-1] + [1] * (len(shape) - 2))
@@ -100,8 +95,7 @@ def batch_norm(write: Writer) -> bool:
     deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
     factor = write.op("Mul", scale, write.op("Reciprocal", deviation))
     moved = write.op("Mul", write.op("Sub", value, mean), factor)
-    write.op("Add", moved, shift, result=write.node.output[0])
-    return True
+    return write.op("Add", moved, shift)
 
 
 def _batch_statistics(write: Writer, running: Sequence[str]) -> tuple[str, str]:
@@ -124,7 +118,7 @@ def _batch_statistics(write: Writer, running: Sequence[str]) -> tuple[str, str]:
     return mean, variance
 
 
-def instance_norm(write: Writer) -> bool:
+def instance_norm(write: Writer) -> str | bool:
     """Subtract the mean of every channel, divide by its deviation, scale and shift."""
     shape = write.type(0).shape
     axes = list(range(2, len(shape)))
@@ -132,43 +126,38 @@ def instance_norm(write: Writer) -> bool:
     wide = write.ints([-1] + [1] * len(axes))
     normal = standardised(write, value, axes, count)
     scale, shift = (write.op("Reshape", name, wide) for name in write.node.input[1:3])
-    write.op("Add", write.op("Mul", normal, scale), shift, result=write.node.output[0])
-    return True
+    return write.op("Add", write.op("Mul", normal, scale), shift)
 
 
-def mean(write: Writer) -> bool:
+def mean(write: Writer) -> str | bool:
     """Write a mean over axes as a share of the sum."""
     axes, (value, *_), shape = write.reduced_axes(), write.node.input, write.type(0).shape
     if axes:
         keep = int(write.attribute("keepdims", 1))
         total = write.op("ReduceSum", value, write.ints(axes), keepdims=keep)
-        write.share(total, prod(shape[axis] for axis in axes), write.node.output[0])
-    elif axes is not None:
-        write.op("Identity", value, result=write.node.output[0])
-    return axes is not None
+        return write.share(total, prod(shape[axis] for axis in axes))
+    return axes is not None and write.op("Identity", value)
 
 
-def mean_of_several(write: Writer) -> bool:
+def mean_of_several(write: Writer) -> str | bool:
     """Write the mean of tensors as a share of their sum."""
     total, *others = write.node.input
     for other in others:
         total = write.op("Add", total, other)
-    write.share(total, len(write.node.input), write.node.output[0])
-    return True
+    return write.share(total, len(write.node.input))
 
 
-def length(write: Writer) -> bool:
+def length(write: Writer) -> str | bool:
     """Write the sum of magnitudes, or the root of the sum of squares."""
     axes, value, root = write.reduced_axes(), write.node.input[0], write.node.op_type == "ReduceL2"
     if not axes:
         return False
     sizes = write.op("Mul", value, value) if root else write.op("Abs", value)
     total = write.op("ReduceSum", sizes, write.ints(axes), keepdims=write.attribute("keepdims", 1))
-    write.op("Sqrt" if root else "Identity", total, result=write.node.output[0])
-    return True
+    return write.op("Sqrt" if root else "Identity", total)
 
 
-def log_sum_exp(write: Writer) -> bool:
+def log_sum_exp(write: Writer) -> str | bool:
     """Subtract the largest element, if finite, then take the logarithm of the sum of powers."""
     axes = write.reduced_axes()
     if not axes:
@@ -178,5 +167,4 @@ def log_sum_exp(write: Writer) -> bool:
     _, _, total = _shifted(write, axes, by)
     found, keep = write.op("Add", write.op("Log", total), by), int(write.attribute("keepdims", 1))
     more = () if keep else (write.ints(axes),)
-    write.op("Identity" if keep else "Squeeze", found, *more, result=write.node.output[0])
-    return True
+    return write.op("Identity" if keep else "Squeeze", found, *more)

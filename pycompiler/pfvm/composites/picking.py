@@ -39,7 +39,7 @@ def unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
     return write.op("Unsqueeze", value, write.ints(axes)) if axes else value
 
 
-def gather(write: Writer) -> bool:
+def gather(write: Writer) -> str | bool:
     """Write a pick by known places, a Gather, or a comparison of places."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
@@ -50,18 +50,16 @@ def gather(write: Writer) -> bool:
         found = in_dram.pick(write, write.node.input[0], table.shape, axis, places)
         if found is not None:
             shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
-            write.op("Reshape", found, write.ints(shape), result=write.node.output[0])
-            return True
+            return write.op("Reshape", found, write.ints(shape))
     fits = given is not None and max(given.size, size) <= write.rows
     if given is not None and (given.size == 1 or (given.size and fits)):
         part = write.pick(write.node.input[0], axis, given.reshape(-1) % size)
         shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
-        write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
-        return True
+        return write.op("Reshape", part, write.ints(shape))
     return gathered(write, name, index, axis)
 
 
-def gather_nd(write: Writer) -> bool:
+def gather_nd(write: Writer) -> str | bool:
     """Merge the axes that the index picks from, and the numbers of the index, then gather."""
     table, index = write.type(0), write.type(1)
     count, inner = index.shape[-1], len(index.shape) - 1
@@ -71,8 +69,8 @@ def gather_nd(write: Writer) -> bool:
     if batches:
         return _gathered_in_batches(write, batches)
     name, numbers = write.node.input[1], TensorType(index.elem, index.shape[:-1])
-    if name in write.data and _picked_by_axes(write, table.shape, write.data[name]):
-        return True
+    if name in write.data and (one := _picked_by_axes(write, table.shape, write.data[name])):
+        return one
     if count == 1:
         return gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
     found = _merged(write, table.shape[:count])
@@ -95,7 +93,7 @@ def _merged(write: Writer, sizes: Sequence[int]) -> str:
     return found
 
 
-def _gathered_in_batches(write: Writer, batches: int) -> bool:
+def _gathered_in_batches(write: Writer, batches: int) -> str | bool:
     """Merge the axes of the batches with those that the index picks from, and gather there."""
     table, index = write.type(0), write.type(1)
     outer, inner = index.shape[:batches], index.shape[batches:-1]
@@ -109,7 +107,7 @@ def _gathered_in_batches(write: Writer, batches: int) -> bool:
     return gathered(write, found, TensorType(index.elem, index.shape[:-1]), 0, (value, merged))
 
 
-def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
+def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> str | bool:
     """Append a pick along each axis if axis ``n`` of the result alone tells index ``n``."""
     count, outer = index.shape[-1], index.shape[:-1]
     if len(outer) != count or 0 in outer or max(*outer, *shape[:count]) > write.rows:
@@ -123,8 +121,7 @@ def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
     value = write.node.input[0]
     for axis, places in enumerate(lists):
         value = write.pick(value, axis, places)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
 def gathered(
@@ -133,21 +130,19 @@ def gathered(
     type: TensorType,
     axis: int,
     table: tuple[str, TensorType] | None = None,
-    result: str = "",
-) -> bool:
+) -> str | bool:
     """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
     Rows of a long table of parameters stay a Gather. Any other long table is compared with the
     index place by place; False if its element type forbids that, or if there are too many places.
     """
     value, whole = table or (write.node.input[0], write.type(0))
-    shape, inner, result = whole.shape, len(type.shape), result or write.node.output[0]
+    shape, inner = whole.shape, len(type.shape)
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
         counted = from_the_front(write, index, type.elem, shape[axis])
-        write.op("Gather", value, counted, result=result, axis=axis)
-        return True
-    if table is None and axis == 0 and _looked_up(write, index, type, whole):
-        return True
+        return write.op("Gather", value, counted, axis=axis)
+    if table is None and axis == 0 and (rows := _looked_up(write, index, type, whole)):
+        return rows
     if whole.elem not in NUMBERS or prod((*shape, *type.shape)) > MOST_ELEMENTS:
         return False
     rank = len(shape) + inner
@@ -157,14 +152,12 @@ def gathered(
     places = [*range(axis), axis + inner, *range(rank - after, rank)]
     wide_index = unsqueezed(write, index, places)
     found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
-    write.op("Identity", found, result=result)
-    return True
+    return write.op("Identity", found)
 
 
-def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -> bool:
+def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -> str | bool:
     """Append a lookup of the rows of a matrix that is given; False if there is no such matrix."""
-    name, result = write.node.input[0], write.node.output[0]
-    width = prod(table.shape[1:])
+    name, width = write.node.input[0], prod(table.shape[1:])
     if 0 in (*table.shape, *type.shape) or table.elem not in MOVED:
         return False
     if width > write.longest_row * device_dtype(table.elem).words_per_long:
@@ -178,10 +171,10 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
     if not type.shape:
         counted = write.op("Reshape", counted, write.ints([1]))
     with write.as_one(LOOKUP, name, counted):
-        rows = write.op("Gather", name, counted, result=result if whole else None, axis=0)
-    if not whole:
-        write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]), result=result)
-    return True
+        rows = write.op("Gather", name, counted, axis=0)
+    if whole:
+        return rows
+    return write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]))
 
 
 def _picked_only(write: Writer, table: str) -> bool:
@@ -215,7 +208,7 @@ def _number(write: Writer, elem: str, value: int) -> str:
     return write.constant(np.asarray(value, dtype=dtype), "number")
 
 
-def gather_elements(write: Writer) -> bool:
+def gather_elements(write: Writer) -> str | bool:
     """Pick from each line along the axis by the line's own index."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
@@ -229,11 +222,10 @@ def gather_elements(write: Writer) -> bool:
     wide_index = unsqueezed(write, write.node.input[1], [axis + 1])
     rank = len(table.shape) + 1
     found = _picked(write, wide, wide_index, axis + 1, rank, table.shape[axis])
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)
 
 
-def one_hot(write: Writer) -> bool:
+def one_hot(write: Writer) -> str | bool:
     """Compare the index with every place."""
     index, own = write.type(0), write.node.input[0]
     depth = write.data.get(write.node.input[1])
@@ -248,11 +240,10 @@ def one_hot(write: Writer) -> bool:
     own = from_the_front(write, own, index.elem, size)
     same = write.op("Equal", unsqueezed(write, own, [axis]), places)
     off, on = (write.reshape(write.cut(write.node.input[2], [0], [n], [n + 1]), []) for n in (0, 1))
-    write.op("Where", same, on, off, result=write.node.output[0])
-    return True
+    return write.op("Where", same, on, off)
 
 
-def extreme_index(write: Writer) -> bool:
+def extreme_index(write: Writer) -> str | bool:
     """Find the first or last place of the extreme element; places are computed as floats."""
     shape = write.type(0).shape
     axis = axis_of(write, 0)
@@ -270,5 +261,4 @@ def extreme_index(write: Writer) -> bool:
     keep = int(write.attribute("keepdims", 1))
     nearest = "ReduceMax" if last else "ReduceMin"
     found = write.op(nearest, where, write.ints([axis]), keepdims=keep)
-    write.op("Cast", found, result=write.node.output[0], to=_LONG)
-    return True
+    return write.op("Cast", found, to=_LONG)

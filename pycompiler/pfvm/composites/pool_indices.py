@@ -67,7 +67,7 @@ def _best(
 _MOST_COMPARED = 1 << 24
 
 
-def unpool(write: Writer) -> bool:
+def unpool(write: Writer) -> str | bool:
     """Compare each index with all places of its picture; places that none names are 0.
 
     Equal indices name the same maximum, so the largest of them counts.
@@ -101,5 +101,4 @@ def unpool(write: Writer) -> bool:
     found = write.reshape(found, [batch, channels, *whole])
     behind = [(0, own - made) for own, made in zip(result[2:], whole, strict=True)]
     found = write.padded(found, range(2, len(result)), behind)
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)

@@ -23,7 +23,7 @@ _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Softmax", "Sof
 _KEEP_SIGNS = ("MaxPool", "AveragePool", "Identity", "Dropout", "Reshape", "Transpose")
 
 
-def max_pool(write: Writer) -> bool:
+def max_pool(write: Writer) -> str | bool:
     """Write a reduction of blocks, pools over one axis each, or the choice of indices."""
     windows = _windows(write)
     if windows is not None and len(write.node.output) > 1 and write.node.output[1]:
@@ -31,16 +31,15 @@ def max_pool(write: Writer) -> bool:
     return _written(write, windows)
 
 
-def average_pool(write: Writer) -> bool:
+def average_pool(write: Writer) -> str | bool:
     """Write a mean of blocks, or pools over one axis each."""
     return _written(write, _windows(write))
 
 
-def _written(write: Writer, windows: Sequence[AxisWindow] | None) -> bool:
+def _written(write: Writer, windows: Sequence[AxisWindow] | None) -> str | bool:
     node = write.node
     if windows is not None:
-        _pooled(write, node.input[0], windows, node.op_type, node.output[0])
-        return True
+        return _pooled(write, node.input[0], windows, node.op_type)
     # The layer takes windows along one axis. This attribute tells it to leave the node to the host.
     facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     made = write.op(node.op_type, *node.input, result=node.output[0], **{HOST: "NOTSET", **facts})
@@ -48,7 +47,7 @@ def _written(write: Writer, windows: Sequence[AxisWindow] | None) -> bool:
     return bool(made)
 
 
-def lp_pool(write: Writer) -> bool:
+def lp_pool(write: Writer) -> str | bool:
     """Take the root of the sum of powers over windows."""
     windows = _windows(write)
     if windows is None:
@@ -62,17 +61,15 @@ def lp_pool(write: Writer) -> bool:
     count = prod(window.kernel for window in windows)
     if count > 1:
         found = write.op("Mul", found, write.number(count))
-    write.op(*root(found), result=write.node.output[0])
-    return True
+    return write.op(*root(found))
 
 
-def global_lp_pool(write: Writer) -> bool:
+def global_lp_pool(write: Writer) -> str | bool:
     """Take the root of the sum of powers over all axes but batch and channel."""
     axes = _spatial(write)
     powers, root = _powers(write)
     found = write.op("ReduceSum", powers, write.ints(axes), keepdims=1) if axes else powers
-    write.op(*root(found), result=write.node.output[0])
-    return True
+    return write.op(*root(found))
 
 
 def _powers(write: Writer) -> tuple[str, Callable[[str], tuple[str, ...]]]:
@@ -87,24 +84,21 @@ def _powers(write: Writer) -> tuple[str, Callable[[str], tuple[str, ...]]]:
     return powers, lambda total: ("Pow", total, write.number(1 / power))
 
 
-def global_average_pool(write: Writer) -> bool:
+def global_average_pool(write: Writer) -> str | bool:
     """Take the mean over all axes but batch and channel."""
     axes = _spatial(write)
     if not axes:
         return False
     count = prod(write.type(0).shape[2:])
-    write.mean(write.node.input[0], axes, count, result=write.node.output[0])
-    return True
+    return write.mean(write.node.input[0], axes, count)
 
 
-def global_max_pool(write: Writer) -> bool:
+def global_max_pool(write: Writer) -> str | bool:
     """Take the largest element over all axes but batch and channel."""
     axes = _spatial(write)
     if not axes:
         return False
-    goal = write.node.output[0]
-    write.op("ReduceMax", write.node.input[0], write.ints(axes), result=goal, keepdims=1)
-    return True
+    return write.op("ReduceMax", write.node.input[0], write.ints(axes), keepdims=1)
 
 
 def _spatial(write: Writer) -> list[int]:
@@ -128,21 +122,18 @@ def _windows(write: Writer) -> tuple[AxisWindow, ...] | None:
     return windows
 
 
-def _pooled(
-    write: Writer, value: str, windows: Sequence[AxisWindow], op: str, result: str | None = None
-) -> str:
+def _pooled(write: Writer, value: str, windows: Sequence[AxisWindow], op: str) -> str:
     """Append pool ``op``: a reduction of blocks, or a pool along one axis after the other."""
     axes = [axis for axis, window in enumerate(windows) if not window.plain]
     if not axes:
-        return write.op("Identity", value, result=result)
+        return write.op("Identity", value)
     if all(_in_blocks(window) for window in windows):
-        return _blocks(write, value, windows, op, result)
+        return _blocks(write, value, windows, op)
     tiled = _tiles(write, value, windows, op)
     if tiled is not None:
-        return _tiled(write, value, tiled, op, result)
+        return _tiled(write, value, tiled, op)
     for axis in axes:
-        goal = result if axis == axes[-1] else None
-        value = _along(write, value, axis, windows, op, goal)
+        value = _along(write, value, axis, windows, op)
     return value
 
 
@@ -182,9 +173,7 @@ def _not_negative(write: Writer, value: str) -> bool:
     return False
 
 
-def _tiled(
-    write: Writer, value: str, chosen: Sequence[tuple[Axis, Tiling]], op: str, result: str | None
-) -> str:
+def _tiled(write: Writer, value: str, chosen: Sequence[tuple[Axis, Tiling]], op: str) -> str:
     """Append pools inside of tiles: each along one axis, without padding."""
     shape = write.types[value].shape
     value = split(write, value, shape, chosen, shape[1])
@@ -201,21 +190,14 @@ def _tiled(
             plain = [replace(window, kernel=1, stride=1, dilation=1)] * len(sizes)
             value = _along(write, value, place, [*plain[:place], window, *plain[place + 1 :]], op)
     value = write.reshape(value, (*shape[:2], *(axis.results for axis, _ in chosen)))
-    return write.op("Identity", value, result=result)
+    return write.op("Identity", value)
 
 
-def _along(
-    write: Writer,
-    value: str,
-    axis: int,
-    windows: Sequence[AxisWindow],
-    op: str,
-    result: str | None = None,
-) -> str:
+def _along(write: Writer, value: str, axis: int, windows: Sequence[AxisWindow], op: str) -> str:
     """Append the pool along spatial axis ``axis`` only."""
     rank, window = len(windows), windows[axis]
     if op == "AveragePool" and write.type(0).elem == WIDE:
-        return mean_of_taps(write, value, axis + 2, rank + 2, window, result)
+        return mean_of_taps(write, value, axis + 2, rank + 2, window)
 
     def alone(own: int, other: int) -> list[int]:
         return [own if place == axis else other for place in range(rank)]
@@ -231,12 +213,10 @@ def _along(
         facts["ceil_mode"] = 1
     if op == "AveragePool" and window.padding_counts:
         facts["count_include_pad"] = 1
-    return write.op(op, value, result=result, **facts)
+    return write.op(op, value, **facts)
 
 
-def mean_of_taps(
-    write: Writer, value: str, axis: int, rank: int, window: AxisWindow, result: str | None = None
-) -> str:
+def mean_of_taps(write: Writer, value: str, axis: int, rank: int, window: AxisWindow) -> str:
     """Append the sum of the taps, times one over their number: the layer of means has singles."""
     wide = [-1 if place == axis else 1 for place in range(rank)]
     total, zero = "", write.number(0.0)
@@ -250,7 +230,7 @@ def mean_of_taps(
             own = write.op("Where", inside, own, zero)
         total = write.op("Add", total, own) if total else own
     shares = 1 / np.asarray(window.counts, np.float64)
-    return write.op("Mul", total, write.own(shares.reshape(wide), "shares"), result=result)
+    return write.op("Mul", total, write.own(shares.reshape(wide), "shares"))
 
 
 def _in_blocks(window: AxisWindow) -> bool:
@@ -261,9 +241,7 @@ def _in_blocks(window: AxisWindow) -> bool:
     return followed and not window.before and window.kernel * window.count <= window.size
 
 
-def _blocks(
-    write: Writer, value: str, windows: Sequence[AxisWindow], op: str, result: str | None
-) -> str:
+def _blocks(write: Writer, value: str, windows: Sequence[AxisWindow], op: str) -> str:
     """Append a reduction over the elements of blocks."""
     used = [window.kernel * window.count for window in windows]
     cut = [axis for axis, window in enumerate(windows) if used[axis] < window.size]
@@ -278,7 +256,7 @@ def _blocks(
             apart.append(window.kernel)
     value, along = write.op("Reshape", value, write.ints(apart)), write.ints(axes)
     if op == "MaxPool":
-        return write.op("ReduceMax", value, along, result=result, keepdims=0)
+        return write.op("ReduceMax", value, along, keepdims=0)
     total = write.op("ReduceSum", value, along, keepdims=0)
     count = prod(window.kernel for window in windows)
-    return write.op("Mul", total, write.number(1 / count), result=result)
+    return write.op("Mul", total, write.number(1 / count))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from ...graph.dtypes import onnx_elem_type
 from .writer import Writer
 
 _DOUBLE, _LONG = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64
@@ -16,17 +15,15 @@ _MOST_BITS = 6
 _NEAR = 2.0**-45
 
 
-def power(write: Writer) -> bool:
+def power(write: Writer) -> str | bool:
     """Multiply squares for exponents that are integers; others go by way of doubles."""
     value, exponent = write.node.input
     if write.type(1).elem in _INTEGERS:
-        _by_bits(write, value, write.op("Cast", exponent, to=_LONG))
-    else:
-        _by_doubles(write, value, exponent)
-    return True
+        return _by_bits(write, value, write.op("Cast", exponent, to=_LONG))
+    return _by_doubles(write, value, exponent)
 
 
-def _by_bits(write: Writer, value: str, exponent: str) -> None:
+def _by_bits(write: Writer, value: str, exponent: str) -> str:
     """Append a power whose exponent the model computes.
 
     An exponent beyond the last bit keeps its lowest bit, which decides the sign of powers of -1.
@@ -52,12 +49,12 @@ def _by_bits(write: Writer, value: str, exponent: str) -> None:
     negative = write.op("Less", exponent, long(0))
     unit = write.op("Equal", write.op("Abs", value), one)
     lost = write.op("And", negative, write.op("Not", unit))
-    write.op("Where", lost, write.number(0), found, result=write.node.output[0])
+    return write.op("Where", lost, write.number(0), found)
 
 
-def _by_doubles(write: Writer, value: str, exponent: str) -> None:
+def _by_doubles(write: Writer, value: str, exponent: str) -> str:
     """Append the integer part of a power in floating point."""
     wide = (write.op("Cast", name, to=_DOUBLE) for name in (value, exponent))
     found = write.op("Pow", *wide)
     found = write.op("Mul", found, write.constant(np.asarray(1 + _NEAR), "near"))
-    write.op("Cast", found, result=write.node.output[0], to=onnx_elem_type(write.type(0).elem))
+    return write.cast(found, write.type(0).elem)

@@ -59,20 +59,19 @@ def _blocks(write: Writer, name: str, axis: int, block: int) -> str | None:
     return write.cut(value, [axis], [0], [whole[axis]]) if long[axis] > whole[axis] else value
 
 
-def _rounded(write: Writer, value: str, zero: str, elem: str, goal: str) -> None:
+def _rounded(write: Writer, value: str, zero: str, elem: str, goal: str | None = None) -> str:
     """Append the nearest integer, plus the zero point, within the range of ``elem``."""
     value = write.op("Round", value)
     if zero:
         value = write.op("Add", value, write.op("Cast", zero, to=_FLOAT))
     info = np.iinfo(helper.tensor_dtype_to_np_dtype(onnx_elem_type(elem)))
     ends = (write.constant(np.asarray(end, np.float32), "end") for end in (info.min, info.max))
-    write.op("Cast", write.op("Clip", value, *ends), result=goal, to=onnx_elem_type(elem))
+    return write.cast(write.op("Clip", value, *ends), elem, goal)
 
 
-def quantize(write: Writer) -> bool:
+def quantize(write: Writer) -> str | bool:
     """Divide by the scale, round, add the zero point, and take what the type can hold."""
-    goal = write.node.output[0]
-    elem, scale, zero = write.types[goal].elem, write.input(1), write.input(2)
+    elem, scale, zero = write.types[write.node.output[0]].elem, write.input(1), write.input(2)
     factor = _along(write, scale)
     if elem not in SMALL or write.types[scale].elem not in _SCALES or factor is None:
         return False
@@ -80,23 +79,20 @@ def quantize(write: Writer) -> bool:
         return False
     if zero:
         zero = _along(write, zero) or ""
-    _rounded(write, quotient(write, write.node.input[0], factor), zero, elem, goal)
-    return True
+    return _rounded(write, quotient(write, write.node.input[0], factor), zero, elem)
 
 
-def dequantize(write: Writer) -> bool:
+def dequantize(write: Writer) -> str | bool:
     """Subtract the zero point, multiply by the scale."""
-    goal, scale, zero = write.node.output[0], write.input(1), write.input(2)
+    elem, scale, zero = write.types[write.node.output[0]].elem, write.input(1), write.input(2)
     factor = _along(write, scale)
-    if factor is None or {write.types[scale].elem, write.types[goal].elem} - _SCALES:
+    if factor is None or {write.types[scale].elem, elem} - _SCALES:
         return False
     value = _centred(write, write.node.input[0], _along(write, zero) if zero else None)
     value = write.op("Cast", value, to=_FLOAT)
     if write.types[scale].elem != "float":
         factor = write.op("Cast", factor, to=_FLOAT)
-    value = write.op("Mul", value, factor)
-    write.op("Cast", value, result=goal, to=onnx_elem_type(write.types[goal].elem))
-    return True
+    return write.cast(write.op("Mul", value, factor), elem)
 
 
 def _centred(write: Writer, value: str, zero: str | None) -> str:
@@ -137,24 +133,23 @@ def _zero_of(write: Writer, index: int, *, rows: bool) -> str | None:
     return name and _scale_of(write, name, rows)
 
 
-def _product(write: Writer, a: str, b: str, terms: int, result: str | None, to: int) -> str:
+def _product(write: Writer, a: str, b: str, terms: int, to: int) -> str:
     """Append the exact product of matrices of integers as ``to``."""
     kind = _FLOAT if terms * _WIDEST * _WIDEST < _EXACT else _DOUBLE
     found = write.op("MatMul", *(write.op("Cast", name, to=kind) for name in (a, b)))
-    return write.op("Cast", found, result=result, to=to)
+    return write.op("Cast", found, to=to)
 
 
-def matmul(write: Writer) -> bool:
+def matmul(write: Writer) -> str | bool:
     """Subtract the zero points and multiply."""
     zeros = [_zero_of(write, 2, rows=True), _zero_of(write, 3, rows=False)]
     if None in zeros or {write.type(0).elem, write.type(1).elem} - BYTES:
         return False
     a, b = (_centred(write, write.node.input[at], zeros[at]) for at in range(2))
-    _product(write, a, b, write.type(0).shape[-1], write.node.output[0], _INT)
-    return True
+    return _product(write, a, b, write.type(0).shape[-1], _INT)
 
 
-def linear_matmul(write: Writer) -> bool:
+def linear_matmul(write: Writer) -> str | bool:
     """Multiply, scale the product, and quantise it."""
     one, one_scale, _, other, other_scale, _, scale, zero = write.node.input
     names = (one_scale, other_scale, scale)
@@ -169,10 +164,9 @@ def linear_matmul(write: Writer) -> bool:
     if None in zeros or {write.types[name].elem for name in (one, other)} - BYTES:
         return False
     a, b = (_centred(write, name, at) for name, at in zip((one, other), zeros, strict=True))
-    found = _product(write, a, b, write.type(0).shape[-1], None, _FLOAT)
+    found = _product(write, a, b, write.type(0).shape[-1], _FLOAT)
     factors = [write.op("Cast", name or "", to=_FLOAT) for name in shown]
-    _requantized(write, found, factors, zero)
-    return True
+    return _requantized(write, found, factors, zero)
 
 
 def _scale_of(write: Writer, name: str, rows: bool) -> str | None:
@@ -185,21 +179,18 @@ def _scale_of(write: Writer, name: str, rows: bool) -> str | None:
     return write.reshape(name, [-1, 1] if rows else [1, -1])
 
 
-def _requantized(write: Writer, found: str, factors: Sequence[str], zero: str) -> None:
+def _requantized(write: Writer, found: str, factors: Sequence[str], zero: str) -> str:
     """Append exact sums times the first two factors over the third, as small integers."""
-    goal = write.node.output[0]
     factor = quotient(write, write.op("Mul", *factors[:2]), factors[2])
     found = write.op("Mul", found, factor)
-    _rounded(write, found, write.reshape(zero, []), write.types[goal].elem, goal)
+    elem = write.types[write.node.output[0]].elem
+    return _rounded(write, found, write.reshape(zero, []), elem)
 
 
-def convolution(write: Writer) -> bool:
+def convolution(write: Writer) -> str | bool:
     """Subtract the zero points and convolve; padding is the zero point, so it becomes 0."""
     found = _convolved(write, (0, 1), (2, 3))
-    if found is None:
-        return False
-    write.op("Cast", found, result=write.node.output[0], to=_INT)
-    return True
+    return found is not None and write.op("Cast", found, to=_INT)
 
 
 def _convolved(write: Writer, values: tuple[int, int], zeros: tuple[int, int]) -> str | None:
@@ -223,7 +214,7 @@ def _convolved(write: Writer, values: tuple[int, int], zeros: tuple[int, int]) -
     return write.op("Conv", *parts, **facts)
 
 
-def linear_convolution(write: Writer) -> bool:
+def linear_convolution(write: Writer) -> str | bool:
     """Convolve, add the bias, scale the sums, and quantise them."""
     names = {place: write.input(place) for place in (1, 4, 6)}
     weights, scale = write.type(3).shape, write.types[names[4]].shape
@@ -244,5 +235,4 @@ def linear_convolution(write: Writer) -> bool:
     factors = [write.reshape(name, wide if place == 4 else []) for place, name in names.items()]
     if prod(scale) == 1:
         factors[1] = write.reshape(names[4], [])
-    _requantized(write, found, factors, write.input(7))
-    return True
+    return _requantized(write, found, factors, write.input(7))

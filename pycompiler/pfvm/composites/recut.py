@@ -21,7 +21,7 @@ from .writer import Writer
 _Factor = tuple[tuple[int, ...], int]
 
 
-def reshape(write: Writer) -> bool:
+def reshape(write: Writer) -> str | bool:
     """Write a Reshape as several if the run that it leaves in a PE needs more than half of LM.
 
     In each step a single range of the index is cut differently. All other ranges are axes of their
@@ -34,17 +34,14 @@ def reshape(write: Writer) -> bool:
     if not write.has_room(shape) and not in_dram.is_cut_alike(write, shape, goal):
         if not write.row_step:
             return False
-        found = in_dram.reshape(write, write.node.input[0], shape, goal)
-        write.op("Identity", found, result=write.node.output[0])
-        return True
+        return write.op("Identity", in_dram.reshape(write, write.node.input[0], shape, goal))
     if not write.are_large([_run(write, shape, goal)]):
         return False
     steps = [one for one in _steps(shape, goal, write.rows) if one not in (shape, goal)]
     value = write.node.input[0]
     for sizes in steps:
         value = write.reshape(value, sizes)
-    write.op("Reshape", value, write.ints(goal), result=write.node.output[0])
-    return bool(steps)
+    return bool(steps) and write.op("Reshape", value, write.ints(goal))
 
 
 def _run(write: Writer, shape: tuple[int, ...], goal: tuple[int, ...]) -> int:

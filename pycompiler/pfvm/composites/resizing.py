@@ -37,7 +37,7 @@ class _Taps:
     weights: Array
 
 
-def resize(write: Writer) -> bool:
+def resize(write: Writer) -> str | bool:
     """Resize the axes that shrink most first."""
     mode = _text(write, "mode", "nearest")
     ways = _text(write, "coordinate_transformation_mode", "half_pixel")
@@ -61,8 +61,7 @@ def resize(write: Writer) -> bool:
         value = _along(write, value, axis, taps)
     if any(mask.any() for _, mask in outside):
         value = _extrapolated(write, value, outside)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
 def _text(write: Writer, name: str, default: str) -> str:

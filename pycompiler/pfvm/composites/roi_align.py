@@ -32,7 +32,7 @@ class _Way:
     largest: bool
 
 
-def roi_align(write: Writer) -> bool:
+def roi_align(write: Writer) -> str | bool:
     """Take the pictures of the regions, then multiply along both axes."""
     value, regions, index = write.node.input
     shape = write.type(0).shape
@@ -58,16 +58,14 @@ def roi_align(write: Writer) -> bool:
     across = write.op("Transpose", across, perm=[0, 1, 3, 2])
     value = write.op("MatMul", value, across)
     if mode == b"avg":
-        write.op("MatMul", down, value, result=write.node.output[0])
-        return True
+        return write.op("MatMul", down, value)
     most, first = write.ints([3]), (write.type(1).shape[0], shape[1])
     value = write.op("Transpose", value, perm=[0, 1, 3, 2])
     value = write.reshape(value, (*first, columns.count, -1, shape[2]))
     value = write.op("ReduceMax", value, most, keepdims=0)
     value = write.op("MatMul", down, write.op("Transpose", value, perm=[0, 1, 3, 2]))
     value = write.reshape(value, (*first, rows.count, -1, columns.count))
-    write.op("ReduceMax", value, most, keepdims=0, result=write.node.output[0])
-    return True
+    return write.op("ReduceMax", value, most, keepdims=0)
 
 
 def _known(regions: Array, way: _Way) -> Array:

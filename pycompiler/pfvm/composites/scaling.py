@@ -7,7 +7,7 @@ import numpy as np
 from .writer import MOST_PLACES, Writer, axis_of
 
 
-def hardmax(write: Writer) -> bool:
+def hardmax(write: Writer) -> str | bool:
     """Write 1 at the first of the largest elements, and 0 elsewhere."""
     shape = write.type(0).shape
     axis = axis_of(write, -1)
@@ -21,11 +21,10 @@ def hardmax(write: Writer) -> bool:
     where = write.op("Where", write.op("Equal", value, largest), places, behind)
     first = write.op("ReduceMin", where, write.ints([axis]), keepdims=1)
     chosen = write.op("Equal", places, first)
-    write.op("Where", chosen, write.number(1.0), write.number(0.0), result=write.node.output[0])
-    return True
+    return write.op("Where", chosen, write.number(1.0), write.number(0.0))
 
 
-def lp_normalization(write: Writer) -> bool:
+def lp_normalization(write: Writer) -> str | bool:
     """Divide by the norm of the axis; a row of zeros stays zero."""
     shape = write.type(0).shape
     power = int(write.attribute("p", 2))
@@ -38,5 +37,4 @@ def lp_normalization(write: Writer) -> bool:
     nothing = write.op("Equal", norm, write.number(0.0))
     safe = write.op("Where", nothing, write.number(1.0), norm)
     inverse = write.op("Reciprocal", safe)
-    write.op("Mul", value, inverse, result=write.node.output[0])
-    return True
+    return write.op("Mul", value, inverse)

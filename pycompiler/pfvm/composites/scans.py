@@ -5,17 +5,17 @@ from __future__ import annotations
 from .writer import Writer
 
 
-def cumulative_sum(write: Writer) -> bool:
+def cumulative_sum(write: Writer) -> str | bool:
     """Add the elements before."""
     return _cumulative(write, "Add", 0)
 
 
-def cumulative_product(write: Writer) -> bool:
+def cumulative_product(write: Writer) -> str | bool:
     """Multiply by the elements before."""
     return _cumulative(write, "Mul", 1)
 
 
-def _cumulative(write: Writer, join: str, neutral: int) -> bool:
+def _cumulative(write: Writer, join: str, neutral: int) -> str | bool:
     """Join with the elements 1, 2, 4, ... places before."""
     given = write.data.get(write.node.input[1])
     shape = write.type(0).shape
@@ -42,11 +42,10 @@ def _cumulative(write: Writer, join: str, neutral: int) -> bool:
     while by < size:
         value = write.op(join, value, shifted(value, by))
         by *= 2
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def product(write: Writer) -> bool:
+def product(write: Writer) -> str | bool:
     """Multiply the first half by the second, until one factor is left on each axis."""
     shape, axes = list(write.type(0).shape), write.reduced_axes()
     if axes is None:
@@ -65,5 +64,4 @@ def product(write: Writer) -> bool:
         shape[axis] = 1
     if not int(write.attribute("keepdims", 1)):
         shape = [size for axis, size in enumerate(shape) if axis not in axes]
-    write.op("Identity", write.reshape(value, shape), result=write.node.output[0])
-    return True
+    return write.op("Identity", write.reshape(value, shape))

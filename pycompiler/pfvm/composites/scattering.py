@@ -41,7 +41,7 @@ def _places(write: Writer, size: int, shape: list[int]) -> str:
     return write.constant(np.arange(size, dtype=np.int32).reshape(shape), "places")
 
 
-def scatter_elements(write: Writer) -> bool:
+def scatter_elements(write: Writer) -> str | bool:
     """Compare each update's place with all places of the axis."""
     data, index = write.type(0), write.type(1)
     rank, join = len(data.shape), _joining(write)
@@ -67,11 +67,10 @@ def scatter_elements(write: Writer) -> bool:
             write.cut(name, [axis], [number], [number + 1]) for name in (places, updates)
         )
         value = _updated(write, value, write.op("Equal", along, place), update, join)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def scatter_nd(write: Writer) -> bool:
+def scatter_nd(write: Writer) -> str | bool:
     """Compare the row of each update with all rows."""
     data, index = write.type(0), write.type(1)
     join = _joining(write)
@@ -98,5 +97,4 @@ def scatter_nd(write: Writer) -> bool:
         place, update = (write.cut(name, [0], [number], [number + 1]) for name in (found, updates))
         value = _updated(write, value, write.op("Equal", along, place), update, join)
     value = write.reshape(value, data.shape)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)

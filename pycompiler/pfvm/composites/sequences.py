@@ -10,7 +10,7 @@ from .scattering import MOST_UPDATES
 from .writer import Writer, axis_of
 
 
-def reverse(write: Writer) -> bool:
+def reverse(write: Writer) -> str | bool:
     """Gather the elements of all sequences, as rows of one table of both axes."""
     shape, lengths = write.type(0).shape, write.node.input[1]
     time = int(write.attribute("time_axis", 0))
@@ -32,10 +32,10 @@ def reverse(write: Writer) -> bool:
     table = TensorType(write.type(0).elem, (shape[0] * shape[1], *shape[2:]))
     value = write.reshape(write.node.input[0], table.shape)
     places = TensorType("int64", shape[:2])
-    return gathered(write, place, places, 0, (value, table), write.node.output[0])
+    return gathered(write, place, places, 0, (value, table))
 
 
-def tensor_scatter(write: Writer) -> bool:
+def tensor_scatter(write: Writer) -> str | bool:
     """Write the update into each cache of the batch, from a place of its own on.
 
     Places that the compiler knows are joined parts; others are compared with all places.
@@ -50,8 +50,7 @@ def tensor_scatter(write: Writer) -> bool:
     known = write.data.get(first, None if first else np.zeros(1, np.int64))
     if known is not None and len(set(known.reshape(-1).tolist())) == 1:
         start = int(known.reshape(-1)[0])
-        _joined(write, axis, start % size if circular else start)
-        return True
+        return _joined(write, axis, start % size if circular else start)
     if count[axis] > MOST_UPDATES:
         return False
 
@@ -71,11 +70,10 @@ def tensor_scatter(write: Writer) -> bool:
             goal = write.op("Where", write.op("Less", goal, number(size)), goal, round_again)
         own = write.cut(update, [axis], [step], [step + 1]) if count[axis] > 1 else update
         value = write.op("Where", write.op("Equal", places, goal), own, value)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
-def _joined(write: Writer, axis: int, start: int) -> None:
+def _joined(write: Writer, axis: int, start: int) -> str:
     """Append the update between what is before and behind it; its end may come round."""
     (value, update), size = write.node.input[:2], write.type(0).shape[axis]
     end = start + write.type(1).shape[axis]
@@ -88,6 +86,5 @@ def _joined(write: Writer, axis: int, start: int) -> None:
     ]
     used = [write.cut(name, [axis], [low], [high]) for name, low, high in parts if low < high]
     if len(used) > 1:
-        write.op("Concat", *used, result=write.node.output[0], axis=axis)
-    else:
-        write.op("Identity", update, result=write.node.output[0])
+        return write.op("Concat", *used, axis=axis)
+    return write.op("Identity", update)

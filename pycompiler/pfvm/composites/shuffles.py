@@ -5,7 +5,7 @@ from __future__ import annotations
 from .writer import Writer
 
 
-def depth_to_space(write: Writer) -> bool:
+def depth_to_space(write: Writer) -> str:
     """Move blocks of channels to neighbouring pixels."""
     batch, channels, rows, columns = write.type(0).shape
     block = int(write.attribute("blocksize", 0))
@@ -17,7 +17,7 @@ def depth_to_space(write: Writer) -> bool:
     return _shuffled(write, apart, order, (batch, rest, rows * block, columns * block))
 
 
-def space_to_depth(write: Writer) -> bool:
+def space_to_depth(write: Writer) -> str | bool:
     """Move the pixels of a block to channels."""
     batch, channels, rows, columns = write.type(0).shape
     block = int(write.attribute("blocksize", 0))
@@ -35,8 +35,7 @@ _ORDERS = {b"DCR": (0, 3, 5, 1, 2, 4), b"CRD": (0, 1, 3, 5, 2, 4)}
 
 def _shuffled(
     write: Writer, apart: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]
-) -> bool:
+) -> str:
     split = write.op("Reshape", write.node.input[0], write.ints(apart))
     moved = write.op("Transpose", split, perm=order)
-    write.op("Reshape", moved, write.ints(shape), result=write.node.output[0])
-    return True
+    return write.op("Reshape", moved, write.ints(shape))

@@ -15,7 +15,7 @@ from .writer import Writer
 _MOST = 1 << 22
 
 
-def dft(write: Writer) -> bool:
+def dft(write: Writer) -> str | bool:
     """Multiply pairs along an axis by sines and cosines."""
     shape, rank = write.type(0).shape, len(write.type(0).shape)
     length, axis = _number(write, 1, None), _axis(write, rank)
@@ -34,11 +34,10 @@ def dft(write: Writer) -> bool:
     front = [shape[a] for a in order[:-2]]
     value = _multiplied(write, value, front, matrix, 1 if half and inverse else 2)
     back = [order.index(a) for a in range(rank)]
-    write.op("Transpose", value, perm=back, result=write.node.output[0])
-    return True
+    return write.op("Transpose", value, perm=back)
 
 
-def stft(write: Writer) -> bool:
+def stft(write: Writer) -> str | bool:
     """Cut a signal into frames, and transform each."""
     names = (*write.node.input, "", "")
     shape = write.type(0).shape
@@ -65,8 +64,7 @@ def stft(write: Writer) -> bool:
     elif names[2]:
         frames = write.op("Mul", frames, write.reshape(names[2], [length, 1]))
     value = _multiplied(write, frames, [shape[0], len(starts)], matrix, 2)
-    write.op("Identity", value, result=write.node.output[0])
-    return True
+    return write.op("Identity", value)
 
 
 def _number(write: Writer, place: int, default: int | None) -> int | None:

@@ -10,11 +10,9 @@ are zeros, and no channels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
-
-import onnx
 
 from .convolution import convolve
 from .folding import Operands
@@ -78,7 +76,7 @@ class _Axis:
         return [[self.reads.get((r, e), self.taps) for e in shifts] for r in self.phases]
 
 
-def conv_transpose(write: Writer) -> bool:
+def conv_transpose(write: Writer) -> str | bool:
     """Reorder the weights, convolve, and move the neighbours from the channels to their axes."""
     shape, weights = write.type(0).shape, write.type(1).shape
     if write.target is None or len(shape) < 3:
@@ -107,12 +105,8 @@ def conv_transpose(write: Writer) -> bool:
         Axis(size, taps, 1, axis.apart, max(0, begin), max(0, end))
         for size, taps, axis, (begin, end) in zip(sizes, kernel[2:], axes, pads, strict=True)
     ]
-    made = onnx.NodeProto()
-    made.CopyFrom(write.node)
-    made.output[0] = write.name("phases")
-    convolve(replace(write, node=made), operands, found, written=True)
     rows, places = weights[1] * group, [axis.places for axis in axes]
-    result = made.output[0]
+    result = str(convolve(write, operands, found, written=True))
     if prod(axis.stride for axis in axes) > 1:
         result = write.reshape(result, (shape[0], rows, *counts, *places))
         pairs = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
@@ -128,8 +122,7 @@ def conv_transpose(write: Writer) -> bool:
         )
     if later:
         result = write.op("Add", result, write.reshape(later, (rows, *[1] * rank)))
-    write.op("Identity", result, result=write.node.output[0])
-    return True
+    return write.op("Identity", result)
 
 
 def _with_zeros(write: Writer, value: str, number: int, axis: _Axis) -> str:

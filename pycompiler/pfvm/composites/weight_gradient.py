@@ -25,7 +25,7 @@ _Names = tuple[str, str]
 _Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def weight_gradient(write: Writer) -> bool:
+def weight_gradient(write: Writer) -> str | bool:
     """Write a Conv whose operands have pictures and channels exchanged; False for other Convs."""
     target = write.target
     if target is None or len(write.node.input) > 2 or int(write.attribute("group", 1)) != 1:
@@ -63,8 +63,7 @@ def weight_gradient(write: Writer) -> bool:
         taps = (axis.taps * stride for axis, stride in zip(axes, strides, strict=True))
         whole = (shape[1] // prod(strides), given[1], *taps)
         found = unfolded(write, found, whole, strides, zeros)
-    write.op("Identity", found, result=write.node.output[0])
-    return True
+    return write.op("Identity", found)
 
 
 def _exchanged(write: Writer, name: str) -> str:

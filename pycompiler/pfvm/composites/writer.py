@@ -274,35 +274,33 @@ class Writer:
         """Return a new name for a value."""
         return reserved(f"{self.node.output[0]}.{what}", self.taken)
 
-    def pick(self, value: str, axis: int, places: Array, result: str | None = None) -> str:
+    def pick(self, value: str, axis: int, places: Array) -> str:
         """Append the elements at ``places`` of ``axis``: a Slice if they are evenly spaced."""
         steps = np.unique(np.diff(places))
         if len(steps) > 1 or 0 in steps:
-            return self.picked(value, axis, places.tolist(), result)
+            return self.picked(value, axis, places.tolist())
         step = int(steps[0]) if len(steps) else 1
         start, end = int(places[0]), int(places[-1]) + (1 if step > 0 else -1)
         bounds = (start, end if end >= 0 else np.iinfo(np.int64).min, axis, step)
-        return self.op("Slice", value, *(self.ints([v]) for v in bounds), result=result)
+        return self.op("Slice", value, *(self.ints([v]) for v in bounds))
 
-    def picked(
-        self, value: str, axis: int, places: Sequence[int], result: str | None = None
-    ) -> str:
+    def picked(self, value: str, axis: int, places: Sequence[int]) -> str:
         """Append the elements at ``places`` of an axis; long lists stay data."""
         known = self.as_one(PICK, value, axis=axis, index=places)
         with known if len(places) <= self.rows else nullcontext():
-            return self.op("Gather", value, self.ints(places), result=result, axis=axis)
+            return self.op("Gather", value, self.ints(places), axis=axis)
 
-    def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
+    def mean(self, value: str, axes: Sequence[int], count: int) -> str:
         """Append the mean over axes, which keep size 1."""
-        return self.share(self.op("ReduceSum", value, self.ints(axes), keepdims=1), count, result)
+        return self.share(self.op("ReduceSum", value, self.ints(axes), keepdims=1), count)
 
-    def share(self, total: str, count: int, result: str | None = None) -> str:
+    def share(self, total: str, count: int) -> str:
         """Append a part of ``count`` equal ones, rounded once: equal numbers have them as mean."""
         if self.type(0).elem != "float" or not count & (count - 1):
-            return self.op("Mul", total, self.number(1.0 / max(1, count)), result=result)
-        wide = self.op("Cast", total, to=onnx.TensorProto.DOUBLE)
+            return self.op("Mul", total, self.number(1.0 / max(1, count)))
+        wide = self.cast(total, "double")
         part = self.op("Mul", wide, self.constant(np.asarray(1.0 / count), "share"))
-        return self.op("Cast", part, result=result, to=onnx.TensorProto.FLOAT)
+        return self.cast(part, "float")
 
 
 def axis_of(write: Writer, default: int) -> int:
@@ -311,8 +309,9 @@ def axis_of(write: Writer, default: int) -> int:
     return int(write.attribute("axis", default)) % rank if rank else 0
 
 
-#: Appends what replaces a node; False leaves the node.
-Rule = Callable[[Writer], bool]
+#: Appends what replaces a node; False leaves the node. The value of a node appended last takes the
+#: place of the node's only result; after True, all results have their names already.
+Rule = Callable[[Writer], str | bool]
 
 
 def rewritten(
@@ -336,7 +335,9 @@ def rewritten(
         if (rule := rule_of(node)) is not None:
             read = {n: array_of(data[n]) for n in node.input if n in data}
             write = Writer(node, types, taken, read, given=given, makers=makers, **known)
-            if rule(write):
+            if found := rule(write):
+                if isinstance(found, str):
+                    write.nodes[-1].output[:] = node.output[:1]
                 nodes += write.nodes
                 made += write.constants
                 functions += write.functions
