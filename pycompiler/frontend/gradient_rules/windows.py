@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from math import prod
@@ -16,27 +16,35 @@ from .constants import constant, wide_dtype
 from .own_pools import made_by_pool
 
 _ATEN = torch.ops.aten
+#: Stride, padding and dilation of a convolution, by axis.
+_Steps = tuple[list[int], list[int], list[int]]
+_Fact = tuple[int, int, int, int]  # windows, their distance, that of their elements, elements
 
 
 def _every(values: Sequence[int], axes: int) -> list[int]:
     return list(values) * axes if len(values) == 1 else list(values)
 
 
+def _taps(
+    x: torch.Tensor, facts: Sequence[_Fact]
+) -> Iterator[tuple[tuple[int, ...], torch.Tensor]]:
+    """Yield each tap of windows over the last axes, and what all windows have there."""
+    for tap in product(*(range(taps) for *_, taps in facts)):
+        part = x
+        for axis, (count, step, gap, _) in enumerate(facts, x.ndim - len(facts)):
+            first = tap[axis - x.ndim] * gap
+            part = _ATEN.slice.Tensor(part, axis, first, first + (count - 1) * step + 1, step)
+        yield tap, part
+
+
 def _transposed(
-    grad: torch.Tensor,
-    weight: torch.Tensor,
-    sizes: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
+    grad: torch.Tensor, weight: torch.Tensor, sizes: Sequence[int], steps: _Steps, groups: int
 ) -> torch.Tensor:
     """Return the gradient of a convolution's input, whose windowed axes have ``sizes``."""
-    axes = len(sizes)
-    kernel, given = weight.shape[2:], grad.shape[2:]
+    kernel, given, (stride, padding, dilation) = weight.shape[2:], grad.shape[2:], steps
     reached = [
         (given[a] - 1) * stride[a] - 2 * padding[a] + dilation[a] * (kernel[a] - 1) + 1
-        for a in range(axes)
+        for a in range(len(sizes))
     ]
     rest = [size - end for size, end in zip(sizes, reached, strict=True)]
     out: torch.Tensor = _ATEN.convolution(
@@ -46,18 +54,14 @@ def _transposed(
 
 
 def _turned(
-    x: torch.Tensor,
-    grad: torch.Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
+    x: torch.Tensor, grad: torch.Tensor, kernel: Sequence[int], steps: _Steps
 ) -> torch.Tensor:
     """Return the gradient of the weights of a convolution without groups.
 
     It is a convolution with channels for pictures: the gradients are its kernel. Where nothing is
     padded, places that no window reached are cut off, as they give taps that there are not.
     """
+    stride, padding, dilation = steps
     for a, count in enumerate(grad.shape[2:]):
         reached = (count - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
         if not padding[a] and reached < x.shape[2 + a]:
@@ -71,19 +75,13 @@ def _turned(
 
 
 def _weights(
-    x: torch.Tensor,
-    grad: torch.Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
+    x: torch.Tensor, grad: torch.Tensor, kernel: Sequence[int], steps: _Steps, groups: int
 ) -> torch.Tensor:
     """Return the gradient of the weights ``(out, in / groups, *kernel)`` of groups.
 
     A product adds over places, so it gives a matrix of taps and channels by channels.
     """
-    axes, ins = len(kernel), x.shape[1] // groups
+    (stride, padding, dilation), ins = steps, x.shape[1] // groups
     x = torch.nn.functional.pad(x, [end for pad in reversed(padding) for end in (pad, pad)])
     pictures, outs, given = grad.shape[0], grad.shape[1] // groups, grad.shape[2:]
     places = prod(given)
@@ -96,14 +94,8 @@ def _weights(
             parts = parts.permute(1, 2, 0, 3).reshape(1, groups, channels, pictures * places)
         return parts.squeeze(1) if groups == 1 else parts
 
-    taps = []
-    for tap in product(*map(range, kernel)):
-        part = x
-        for axis in range(axes):
-            first = tap[axis] * dilation[axis]
-            end = first + (given[axis] - 1) * stride[axis] + 1
-            part = _ATEN.slice.Tensor(part, 2 + axis, first, end, stride[axis])
-        taps.append(rows(part, ins))
+    facts = list(zip(given, stride, dilation, kernel, strict=True))
+    taps = [rows(part, ins) for _, part in _taps(x, facts)]
     found = torch.cat(taps, -2) @ rows(grad, outs).transpose(-1, -2)
     found = found.sum(0) if found.shape[0] > 1 else found.squeeze(0)
     found = found.reshape(groups, len(taps), ins, outs).permute(0, 3, 2, 1)
@@ -133,15 +125,14 @@ def _convolution_backward(
             own = _ATEN.convolution(grad, weight, None, *steps, False, [0] * axes, groups)
             own = own[tuple(map(slice, x.shape))]
         else:
-            own = _transposed(grad, weight, x.shape[2:], *steps, groups)
+            own = _transposed(grad, weight, x.shape[2:], steps, groups)
     if wanted[1]:
         # A transposed convolution is the way back of a convolution from `grad` to `x`.
         ends = (grad, x) if transposed else (x, grad)
-        weights = (
-            _turned(*ends, kernel, *steps)
-            if groups == 1
-            else _weights(*ends, kernel, *steps, groups)
-        )
+        if groups == 1:
+            weights = _turned(*ends, kernel, steps)
+        else:
+            weights = _weights(*ends, kernel, steps, groups)
     if wanted[2]:
         bias = grad.sum([0, *range(2, grad.ndim)])
     return own, weights, bias
@@ -158,7 +149,6 @@ def _spread(part: torch.Tensor, axis: int, stride: int, first: int, size: int) -
     return pad(part, [0, 0] * (part.ndim - axis - 1) + [first, rest])
 
 
-_Fact = tuple[int, int, int, int]  # windows, their distance, that of their elements, elements
 _Hits = list[tuple[tuple[int, ...], torch.Tensor]]
 
 
@@ -170,18 +160,10 @@ def _first_greatest(
     As in torch, an element wins if it is greater than all before it, or a NaN; the last one counts.
     So does the first element of a window that begins in the padding.
     """
-    front = x.ndim - len(facts)
     low = float("-inf") if x.is_floating_point() else torch.iinfo(x.dtype).min
     flat = [end for pair in reversed(ends) for end in pair]
     wide = torch.nn.functional.pad(x, flat, value=low)
-    parts = []
-    for tap in product(*(range(taps) for *_, taps in facts)):
-        part = wide
-        for axis, (count, step, gap, _) in enumerate(facts):
-            start = tap[axis] * gap
-            end = start + (count - 1) * step + 1
-            part = _ATEN.slice.Tensor(part, front + axis, start, end, step)
-        parts.append((tap, part))
+    parts = list(_taps(wide, facts))
     (first, greatest), hits = parts[0], []
     firsts = [
         [max(0, -((window * step - pad) // gap)) for window in range(count)]
