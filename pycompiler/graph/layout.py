@@ -8,7 +8,7 @@ Strides of the level ``Addr`` are in long words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -223,6 +223,8 @@ class Layout:
 
 #: The layouts of values, by their names.
 Layouts = Mapping[str, Layout]
+#: Layouts of all operands of a node, one way to lay them out after the other.
+Ways = Iterator[Layouts]
 
 
 def _cells(axis: tuple[SubAxis, ...], levels: list[Level]) -> list[str]:

@@ -17,7 +17,7 @@ from ..cost.sequence import Stage, steps_of, waiting_steps
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..graph.layout import Layout, Layouts, Level, SubAxis
+from ..graph.layout import Layout, Layouts, Level, SubAxis, Ways
 from ..graph.plan import Plan
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
@@ -130,27 +130,21 @@ class Layer(ABC):
         """
         return {}
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts of all operands of an anchored node, close to ``hints``.
 
         Hints are layouts of inputs and outputs that the neighbours could produce or would accept.
         """
         yield self.layouts(node, graph, target, hints)
 
-    def late_candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def late_candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield more layouts of all operands, close to ``hints``.
 
         They are tried at the end, when the neighbours have the layouts that are chosen.
         """
         return iter(())
 
-    def variants(
-        self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts
-    ) -> Iterator[Layouts]:
+    def variants(self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts) -> Ways:
         """Yield other layouts of the results of an anchored node, beside those of its operands.
 
         They are tried at the end, when operands have the layouts that are chosen.

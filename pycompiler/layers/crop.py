@@ -15,7 +15,7 @@ from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout, Layouts, Level
 from ..graph.verify import layout_ranges
 from ..machine import Target
-from .base import Cut, layout_of
+from .base import Cut, Layer, layout_of
 from .default_layout import built, dense, fresh_layout
 from .view import View
 
@@ -47,11 +47,7 @@ class Crop(View):
         assert flat is not None
         return {source.name: flat, result.name: flat}
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
-        """Yield the layouts of :meth:`layouts`."""
-        yield self.layouts(node, graph, target, hints)
+    candidates = Layer.candidates
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts under which elements would have to move."""

@@ -16,7 +16,7 @@ import numpy as np
 from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Broadcast, Layout, Layouts, Level, SubAxis
+from ..graph.layout import Broadcast, Layout, Layouts, Level, SubAxis, Ways
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, DEPTHWISE
 from ..tolerance import SUM
@@ -40,9 +40,7 @@ class Depthwise(SpreadCopy):
         found = super().layouts(_pixels(node), graph, target, hints)
         return {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts close to the hints, and those that use the most units."""
         for found in super().candidates(_pixels(node), graph, target, hints):
             yield {**found, **_weights_beside(node, graph, found[node.outputs[0]])}

@@ -14,7 +14,7 @@ from ..code.nest import Nest, Repeat
 from ..graph.digits import agrees
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layout, Layouts, Level, SubAxis
+from ..graph.layout import Layout, Layouts, Level, SubAxis, Ways
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, OtherLm, UntiedAxes, layout_of, not_apart
@@ -52,7 +52,7 @@ class Conversion(UntiedAxes, OtherLm):
                 return found
         return self._fresh(node, graph, target)
 
-    def _near(self, node: MNNode, hints: Layouts) -> Iterator[Layouts]:
+    def _near(self, node: MNNode, hints: Layouts) -> Ways:
         """Yield the layouts of both operands for each hint from which they follow."""
         halves, singles = self._pair(node)
         for name in (*node.inputs, *node.outputs):
@@ -69,9 +69,7 @@ class Conversion(UntiedAxes, OtherLm):
         assert wide is not None
         return {halves: fresh, singles: wide}
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield the layouts for each hint, also with its addresses in the order that fits."""
         halves, singles = self._pair(node)
         for name in [n for n in (*node.inputs, *node.outputs) if n in hints] or [""]:
@@ -83,9 +81,7 @@ class Conversion(UntiedAxes, OtherLm):
                 if ordered is not None and packed is not None and ordered != hints[name]:
                     yield {halves: packed, singles: ordered}
 
-    def late_candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def late_candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts near those of the singles whose long words lie along the axis of halves.
 
         Then singles need not cross L1Bs or L2Bs before they are rounded.

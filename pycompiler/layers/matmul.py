@@ -30,7 +30,7 @@ from ..code.lines import Fragment
 from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layouts
+from ..graph.layout import Layouts, Ways
 from ..graph.plan import Resident, Streamed
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
@@ -109,9 +109,7 @@ class Product(UntiedAxes):
         """Spread batch, n and m over the units; digits that hints have on units may stay."""
         return choose_layouts(node, graph, target, hints)
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield the layouts of :meth:`layouts`, and other spreads of both schedules."""
         yield self.layouts(node, graph, target, hints)
         yield from candidate_layouts(node, graph, target, hints)

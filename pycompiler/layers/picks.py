@@ -6,11 +6,10 @@ device. :mod:`.gather` picks by indices that are data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layouts
+from ..graph.layout import Layouts, Ways
 from ..machine import Target
 from ..pfvm.device_functions import PICK
 from .copied_elements import Picked, Selection
@@ -29,9 +28,7 @@ class SpreadCopy(Copy):
         wide = self._spread(node, graph, target)
         return min((near, wide), key=lambda one: most_words(one.values(), target))
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts close to the hints, and those that use the most units."""
         yield self.layouts(node, graph, target, hints)
         yield self._spread(node, graph, target)

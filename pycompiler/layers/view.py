@@ -7,7 +7,7 @@ from math import prod
 
 from ..graph.digits import agrees
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout, Layouts, Level
+from ..graph.layout import Layout, Layouts, Level, Ways
 from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
@@ -34,9 +34,7 @@ class View(Moving):
         assert first is not None
         return first
 
-    def _pairs(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def _pairs(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts of input and result over the same long words, those to prefer first."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
@@ -65,17 +63,14 @@ class View(Moving):
         # One run of Addr in every PE can be cut anywhere.
         runs_of = flat(source.shape), flat(result.shape)
         like = Layout(())
-        layouts = [
-            built(v.shape, p, like, dtype, target)
-            for v, p in zip((source, result), runs_of, strict=True)
-        ]
-        assert layouts[0] is not None
-        assert layouts[1] is not None
-        yield {source.name: layouts[0], result.name: layouts[1]}
+        made = {}
+        for value, own in zip((source, result), runs_of, strict=True):
+            layout = built(value.shape, own, like, dtype, target)
+            assert layout is not None
+            made[value.name] = layout
+        yield made
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield the layouts of :meth:`layouts`, and layouts that give the wanted result."""
         yield self.layouts(node, graph, target, hints)
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
@@ -83,7 +78,7 @@ class View(Moving):
         if wanted is None:
             return
         if self.op == "Transpose":
-            order = _order(node, len(source.shape))
+            order = order_of(node, len(source.shape))
             back = tuple(wanted.axes[order.index(axis)] for axis in range(len(order)))
             yield {source.name: Layout(back, wanted.broadcast), result.name: wanted}
             return
@@ -105,17 +100,12 @@ class View(Moving):
         if (source.location, source.addr) != (result.location, result.addr):
             yield "operands that are not the same long words"
         ours, theirs = layout_of(source), layout_of(result)
-        same: Layout | None
-        if self.op == "Transpose":
-            same = _transposed(node, ours)
-        else:
-            same = _same_axes_of(ours, source.shape, result.shape)
+        turned = self.op == "Transpose"
+        same = _same_axes_of(ours, source.shape, result.shape) if not turned else None
+        same = _transposed(node, ours) if turned else same
         if same is not None and agrees(same, theirs, result.shape, result.dtype, target):
             return
-        if self.op == "Transpose":
-            yield f"`{result.name}` in layout {theirs}"
-            return
-        if not same_words(ours, source.shape, theirs, result.shape):
+        if turned or not same_words(ours, source.shape, theirs, result.shape):
             yield f"`{result.name}` in layout {theirs}"
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
@@ -126,7 +116,7 @@ class View(Moving):
         """
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if self.op == "Transpose":
-            order = _order(node, len(source.shape))
+            order = order_of(node, len(source.shape))
             pairs = [(old, new) for new, old in enumerate(order) if source.shape[old] > 1]
         else:
             ours, theirs = (_weights(value.shape) for value in (source, result))
@@ -145,7 +135,7 @@ def _weights(shape: tuple[int, ...]) -> dict[tuple[int, int], int]:
     return {(size, weight): axis for size, weight, axis in found if size > 1}
 
 
-def _order(node: MNNode, rank: int) -> tuple[int, ...]:
+def order_of(node: MNNode, rank: int) -> tuple[int, ...]:
     """Return for each axis of the result its axis of the source."""
     order = dict(node.attributes).get("perm")
     if isinstance(order, tuple):
@@ -154,7 +144,7 @@ def _order(node: MNNode, rank: int) -> tuple[int, ...]:
 
 
 def _transposed(node: MNNode, layout: Layout) -> Layout:
-    axes = _order(node, len(layout.axes))
+    axes = order_of(node, len(layout.axes))
     return Layout(tuple(layout.axes[axis] for axis in axes), layout.broadcast)
 
 

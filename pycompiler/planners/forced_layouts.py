@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..errors import GraphError, PycompilerError, error
 from ..graph.digits import PrimeDigit, copied_digits, copy_entries, parts
 from ..graph.graph import MNGraph, MNNode, MNValue
-from ..graph.layout import UNIT_LEVELS, Layout, Layouts, Level
+from ..graph.layout import UNIT_LEVELS, Layout, Layouts, Level, Ways
 from ..graph.plan import Laid, follows, plans_of
 from ..graph.verify import layout_ranges
 from ..layers.matmul import PRODUCTS
@@ -127,14 +127,12 @@ def _whole(
     return best[1]
 
 
-def _anchored(node: MNNode, given: Layouts, graph: MNGraph, target: Target) -> Iterator[Layouts]:
+def _anchored(node: MNNode, given: Layouts, graph: MNGraph, target: Target) -> Ways:
     for hints in ({}, given, *({name: layout} for name, layout in given.items())):
         yield from LAYERS[node.op].candidates(node, graph, target, hints)
 
 
-def _region(
-    node: MNNode, given: Layouts, graph: MNGraph, target: Target, classes: Classes
-) -> Iterator[Layouts]:
+def _region(node: MNNode, given: Layouts, graph: MNGraph, target: Target, classes: Classes) -> Ways:
     """Yield the layouts of a node in a region that takes over one of the given layouts."""
     names = {name for name in (*node.inputs, *node.outputs) if name}
     region = next((found for found in classes.regions() if node in found.nodes), None)

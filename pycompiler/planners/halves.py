@@ -26,7 +26,7 @@ from ..layers.operators import LAYERS
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
-from ..layers.view import VIEWS
+from ..layers.view import VIEWS, order_of
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
 from ..pfvm.device_functions import PICK, TILES
@@ -191,9 +191,7 @@ def _viewed(
 ) -> int | None:
     """Return the axis of a view's result that is ``axis`` of its source; None if there is none."""
     if node.op == "Transpose":
-        order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
-        assert isinstance(order, tuple)
-        return order.index(axis)
+        return order_of(node, len(source)).index(axis)
     return same_words_axis(source, axis, result)
 
 

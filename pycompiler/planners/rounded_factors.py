@@ -19,7 +19,7 @@ from ..layers.half_conversions import AXIS, NARROW
 from ..layers.matmul import PRODUCTS
 from ..layers.products.roles import roles_of, takes_halves
 from ..layers.tiling.axes import other_axes, whole_words
-from ..layers.view import VIEWS
+from ..layers.view import VIEWS, order_of
 from ..machine import Target
 from ..pfvm.device_functions import PICK, TILES
 from ..pfvm.windows import WEIGHT_GRADIENT
@@ -123,9 +123,7 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
     if node.op in _EXACT:
         return axis
     if node.op == "Transpose":
-        order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
-        assert isinstance(order, tuple)
-        return int(order[axis])
+        return order_of(node, len(source))[axis]
     if node.op in VIEWS:
         return same_words_axis(result, axis, source)
     if node.op == TILES:

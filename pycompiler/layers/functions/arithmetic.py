@@ -12,6 +12,7 @@ from .elementwise_function import (
     BINARY,
     DOUBLE,
     HALF,
+    INTEGERS,
     LONG,
     NUMBERS,
     REALS,
@@ -35,22 +36,16 @@ def _reals(p: Program, call: Call) -> Reals:
     return Reals(p, call.result is DOUBLE)
 
 
-def _add(p: Program, call: Call) -> Row:
-    a, b = call.inputs
-    if call.result is HALF:
-        return p.op("mau", "hvaddr", a, halves(b))
-    if call.result in REALS:
-        return _reals(p, call).add(a, b)
-    return p.alu(f"{call.letter}add", a, b)
+def _added(name: str) -> Build:
+    def build(p: Program, call: Call) -> Row:
+        a, b = call.inputs
+        if call.result in INTEGERS:
+            return p.alu(f"{call.letter}{name}", a, b)
+        if call.result is HALF:
+            return p.op("mau", "hvaddr", a, halves(b) if name == "add" else neg(halves(b)))
+        return _reals(p, call).add(a, b if name == "add" else neg(b))
 
-
-def _sub(p: Program, call: Call) -> Row:
-    a, b = call.inputs
-    if call.result is HALF:
-        return p.op("mau", "hvaddr", a, neg(halves(b)))
-    if call.result in REALS:
-        return _reals(p, call).sub(a, b)
-    return p.alu(f"{call.letter}sub", a, b)
+    return build
 
 
 def _mul(p: Program, call: Call) -> Row:
@@ -149,8 +144,8 @@ def _share(r: Reals, x: Row, factor: float) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Add", _add, BINARY, NUMBERS, halves=True),
-    Function("Sub", _sub, BINARY, NUMBERS, halves=True),
+    Function("Add", _added("add"), BINARY, NUMBERS, halves=True),
+    Function("Sub", _added("sub"), BINARY, NUMBERS, halves=True),
     Function("Mul", _mul, BINARY, NUMBERS, halves=True),
     Function("Neg", _neg, UNARY, SIGNED, MOVE),
     Function("Abs", _abs, UNARY, NUMBERS, MOVE),

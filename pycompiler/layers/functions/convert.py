@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import onnx
 
@@ -157,17 +158,11 @@ _NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (FLOAT, INT): lambda p, x: p.alu("fftoi", x),
     (LONG, FLOAT): _long_to_float,
     (FLOAT, LONG): _float_to_long,
-    (INT, LONG): lambda p, x: p.alu("llsr", x, long(32)),
-    (LONG, INT): _low_in_both,
-    (UINT, LONG): lambda p, x: p.alu("ullsr", x, long(32)),
-    (LONG, UINT): _low_in_both,
+    **dict.fromkeys(product((LONG, ULONG), (INT, UINT)), _low_in_both),
+    **dict.fromkeys(product((INT,), (LONG, ULONG)), lambda p, x: p.alu("llsr", x, long(32))),
+    **dict.fromkeys(product((UINT,), (LONG, ULONG)), lambda p, x: p.alu("ullsr", x, long(32))),
+    **dict.fromkeys(((UINT, INT), (INT, UINT), (ULONG, LONG), (LONG, ULONG)), lambda p, x: x),
     (UINT, FLOAT): lambda p, x: int_to_float(p, x, signed=False),
-    (UINT, INT): lambda p, x: x,
-    (INT, UINT): lambda p, x: x,
-    (UINT, ULONG): lambda p, x: p.alu("ullsr", x, long(32)),
-    (ULONG, UINT): _low_in_both,
-    (INT, ULONG): lambda p, x: p.alu("llsr", x, long(32)),
-    (ULONG, INT): _low_in_both,
     (FLOAT, DOUBLE): lambda p, x: p.op("mau", "dvpassa", first_word(x)),
     (DOUBLE, FLOAT): _double_to_float,
     (INT, DOUBLE): lambda p, x: Reals(p, wide=True).of_small(p.alu("llsr", x, long(32))),
@@ -178,15 +173,14 @@ _NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (ULONG, FLOAT): lambda p, x: _long_to_float(p, x, signed=False),
     (ULONG, DOUBLE): lambda p, x: _long_to_double(p, x, signed=False),
     (DOUBLE, ULONG): lambda p, x: p.alu("udftoi", x),
-    (ULONG, LONG): lambda p, x: x,
-    (LONG, ULONG): lambda p, x: x,
 }
+_ALL = (BOOL, FLOAT, DOUBLE, INT, LONG, UINT, ULONG)
 _PAIRS: frozenset[tuple[MNDtype, MNDtype]] = frozenset(
     {
         *_NUMBERS,
-        *((BOOL, dtype) for dtype in (BOOL, FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
-        *((dtype, BOOL) for dtype in (FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
-        *((dtype, dtype) for dtype in (FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
+        *((BOOL, dtype) for dtype in _ALL),
+        *((dtype, BOOL) for dtype in _ALL),
+        *((dtype, dtype) for dtype in _ALL),
     }
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...code.nest import Nest
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layouts
+from ...graph.layout import Layouts, Ways
 from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILES
 from ...tolerance import MOVE
@@ -36,9 +36,7 @@ class Tiles(Moving, OtherLm):
         found = list(ways(node, graph, target, hints)) or list(ways(node, graph, target, {}))
         return found[-1]
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts close to the hints: tiles on the units that they have, and on more."""
         yield from ways(node, graph, target, hints)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...graph.digits import Part, all_ranges, copied_digits, merged, parts, primes
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis
+from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis, Ways
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from ..default_layout import built, closed
@@ -43,7 +43,7 @@ class _Spread:
     steps: dict[int, int] = field(default_factory=dict)
 
 
-def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Iterator[Layouts]:
+def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
     """Yield layouts of input and result: close to the hints, then others."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     axes = tiled_axes(node, graph)

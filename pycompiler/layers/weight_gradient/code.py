@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TypeVar
 
 from ...code.lines import (
     Forward,
@@ -24,7 +23,7 @@ from ...code.lines import (
     Step,
     alu_step,
 )
-from ...code.nest import Nest, alike, each
+from ...code.nest import Nest, alike, each, runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -35,8 +34,6 @@ from ..products.roles import Precision, precision_of, roles_of
 from ..products.tiles import Pair, vector_operand
 from ..scratch import Scratch, Words
 from .layouts import CHANNELS, COLUMNS, TAPS
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,8 @@ def sums_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, goal = (graph.values[name] for name in (*node.inputs, node.outputs[0]))
     parts = parts_of(work, kind, target)
-    blocks = _cut(work.pixels, parts.lanes)
-    groups = _cut(list(product(work.taps, work.blocks)), parts.group)
+    blocks = runs(work.pixels, parts.lanes)
+    groups = runs(list(product(work.taps, work.blocks)), parts.group)
     code = _Code(kind, work, parts, (one, other, goal), target)
 
     def chunk(number: int) -> Nest:
@@ -134,12 +131,8 @@ def sums_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
         group = partial(code.group, chunk=own, begin=number == 0)
         yield from alike(groups, lambda pairs: [len(channels) for _, (_, channels) in pairs], group)
 
-    chunks = _cut(blocks, parts.turned)
+    chunks = runs(blocks, parts.turned)
     return alike(range(len(chunks)), lambda n: (n == 0, [*map(len, chunks[n])]), chunk)
-
-
-def _cut(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 _PairOf = tuple[tuple[int, int], tuple[int, tuple[int, ...]]]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...code.nest import Nest
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, TensorType
-from ...graph.layout import Layout, Layouts
+from ...graph.layout import Layout, Layouts, Ways
 from ...graph.plan import PartSums, SharedSums, WholeSums
 from ...machine import Target
 from ...pfvm.windows import WEIGHT_GRADIENT
@@ -53,15 +53,11 @@ class WeightGradient(UntiedAxes):
         """Keep the units of pictures and tiles."""
         return next(ways(node, graph, target, hints))
 
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-    ) -> Iterator[Layouts]:
+    def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield the layouts that a convolution of these operands could have."""
         yield from ways(node, graph, target, hints)
 
-    def variants(
-        self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts
-    ) -> Iterator[Layouts]:
+    def variants(self, node: MNNode, graph: MNGraph, target: Target, layouts: Layouts) -> Ways:
         """Yield results of which each unit keeps a share, and those that all units get."""
         yield from shared(node, graph, target, layouts)
 

@@ -13,7 +13,7 @@ from math import prod
 
 from ...graph.digits import machine_digits
 from ...graph.graph import MNGraph, MNNode, TensorType
-from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis
+from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis, Ways
 from ...graph.plan import Laid, SharedSums, WholeSums
 from ...machine import Target
 from ..base import layout_of, other_layouts
@@ -76,7 +76,7 @@ def shares_in(node: MNNode, graph: MNGraph, target: Target) -> Shares | None:
     return shares_by(node.plan, partial, over, dtype, target)
 
 
-def _on_l1bs(node: MNNode, forward: MNNode, around: MNGraph, target: Target) -> Iterator[Layouts]:
+def _on_l1bs(node: MNNode, forward: MNNode, around: MNGraph, target: Target) -> Ways:
     """Yield layouts whose columns lie on L1Bs: then the network joins all MABs at once."""
     roles, kind = roles_of(node, around), precision_of(node, target)
     for digits in _some_l1bs(node, around, target):

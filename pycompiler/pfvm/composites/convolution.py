@@ -100,15 +100,10 @@ def convolve(
             (weights[0],),
         ]
         found = _with_group_axis(write, reads, shapes, groups, facts)
-    whole = tuple(tiling.count * tiling.results for _, tiling in chosen)
-    found = write.reshape(found, (shape[0], weights[0], *whole))
-    ends = [axis.results for axis, _ in chosen]
-    if list(whole) != ends:
-        found = write.cut(
-            found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *whole)
-        )
+    whole = (shape[0], weights[0], *(tiling.count * tiling.results for _, tiling in chosen))
+    found = write.first_of(write.reshape(found, whole), whole, [a.results for a, _ in chosen])
     if apart:
-        found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
+        found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in chosen))))
     return write.op("Identity", found)
 
 

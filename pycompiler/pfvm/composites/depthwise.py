@@ -62,13 +62,8 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
         "strides": steps,
     }
     found = _convolved(write, (value, factor, bias), facts)
-    joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
-    found = write.reshape(found, (shape[0], weights[0], *joined))
-    ends = [axis.results for axis in axes]
-    if list(joined) != ends:
-        found = write.cut(
-            found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *joined)
-        )
+    joined = (shape[0], weights[0], *(tiling.count * tiling.results for _, tiling in chosen))
+    found = write.first_of(write.reshape(found, joined), joined, [axis.results for axis in axes])
     return write.op("Identity", found)
 
 

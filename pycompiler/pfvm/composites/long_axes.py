@@ -20,6 +20,7 @@ from .writer import Writer
 
 #: A Slice that keeps this part of an axis, from its beginning, has no code (MNCoreCrop).
 _CROPPED = 3 / 4
+_Ends = tuple[int, int]
 
 
 def is_long(write: Writer, size: int, *ends: int) -> bool:
@@ -68,13 +69,7 @@ def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range)
 
 
 def picked(
-    write: Writer,
-    value: str,
-    shape: Sequence[int],
-    axis: int,
-    chosen: range,
-    *,
-    apart: bool = False,
+    write: Writer, value: str, shape: Sequence[int], axis: int, chosen: range, *, apart: bool
 ) -> str:
     """Append evenly spaced elements of an axis of any length, in either direction.
 
@@ -93,7 +88,7 @@ def picked(
     step, count = abs(chosen.step), len(chosen)
     if step == 1:
         return value
-    value = pad(write, value, sizes, axis, 0, count * step - sizes[axis])
+    value = pad(write, value, sizes, axis, (0, count * step - sizes[axis]))
     value = write.reshape(value, (*sizes[:axis], count, step, *sizes[axis + 1 :]))
     value = write.cut(value, [axis + 1], [0], [1])
     return write.reshape(value, (*sizes[:axis], count, *sizes[axis + 1 :]))
@@ -108,7 +103,7 @@ def _reversed(write: Writer, value: str, shape: Sequence[int], axis: int) -> str
         return write.pick(value, axis, np.arange(size)[::-1])
     columns = 1 << isqrt(size).bit_length()
     rows = -(-size // columns)
-    value = pad(write, value, shape, axis, rows * columns - size, 0)
+    value = pad(write, value, shape, axis, (rows * columns - size, 0))
     wide = [*shape[:axis], rows, columns, *shape[axis + 1 :]]
     value = _reversed(write, write.reshape(value, wide), wide, axis)
     value = write.pick(value, axis + 1, np.arange(columns)[::-1])
@@ -149,7 +144,7 @@ def concat(write: Writer) -> str | bool:
         if not prod(own):
             continue
         begin = end - own[axis]
-        wide = pad(write, name, own, axis, begin, total - end)
+        wide = pad(write, name, own, axis, (begin, total - end))
         place = np.arange(total).reshape(-1, *(1,) * (len(shape) - 1 - axis))
         if not found:
             found = wide
@@ -175,31 +170,25 @@ def expand(write: Writer) -> str | bool:
 
 
 def pad(
-    write: Writer,
-    value: str,
-    shape: Sequence[int],
-    axis: int,
-    before: int,
-    after: int,
-    filler: str = "",
+    write: Writer, value: str, shape: Sequence[int], axis: int, ends: _Ends, filler: str = ""
 ) -> str:
-    """Append elements equal to ``filler`` (zero) before and after an axis of any length."""
-    size, total = shape[axis], before + shape[axis] + after
+    """Append as many elements, equal to ``filler`` (zero), at the ends of an axis of any length."""
+    size, before, total = shape[axis], ends[0], shape[axis] + sum(ends)
     goal = (*shape[:axis], total, *shape[axis + 1 :])
     if needs_dram(write, goal, axis, before, before + size):
-        return in_dram.pad(write, value, shape, axis, (before, after), filler)
+        return in_dram.pad(write, value, shape, axis, ends, filler)
     if not is_long(write, max(size, total), before, size, total):
-        ends = write.ints([before, after])
-        return write.op("Pad", value, ends, filler or _zero(write), write.ints([axis]))
+        amounts = write.ints(ends)
+        return write.op("Pad", value, amounts, filler or _zero(write), write.ints([axis]))
     rows = _Rows.of(write, value, shape, axis, total, filled=bool(filler))
     columns = rows.columns
     front = -(-before // columns)
     first = front * columns - before
     behind = max(0, -(-(first + total) // columns) - front - rows.count)
-    sizes = rows.sizes
-    value = pad(write, rows.value, sizes, axis, front, behind, filler)
+    sizes = list(rows.shape)
+    value = pad(write, rows.value, sizes, axis, (front, behind), filler)
     sizes[axis] += front + behind
-    more = _Rows(write, value, tuple(sizes), axis)
+    more = _Rows(write, value, sizes, axis)
     return more.flat(more.shifted(first, total), total)
 
 
@@ -213,16 +202,9 @@ class _Rows:
     def __init__(self, write: Writer, value: str, shape: Sequence[int], axis: int):
         self.write, self.value, self.shape, self.axis = write, value, tuple(shape), axis
 
-    @classmethod
+    @staticmethod
     def of(
-        cls,
-        write: Writer,
-        value: str,
-        shape: Sequence[int],
-        axis: int,
-        count: int,
-        *,
-        filled: bool = False,
+        write: Writer, value: str, shape: Sequence[int], axis: int, count: int, filled: bool = False
     ) -> _Rows:
         """Cut an axis of which ``count`` elements are wanted; zeros may fill the last row.
 
@@ -237,7 +219,7 @@ class _Rows:
         if filled or (best and max(best, size // best) <= 4 * near):
             columns = best or size
             wide = (*shape[:axis], size // columns, columns, *shape[axis + 1 :])
-            return cls(write, write.reshape(value, wide), wide, axis)
+            return _Rows(write, write.reshape(value, wide), wide, axis)
         rows = -(-size // near)
         pads = [(0, (rows * near - size) * (at == axis)) for at in range(len(shape))]
         wide = (*shape[:axis], rows, near, *shape[axis + 1 :])
@@ -245,12 +227,7 @@ class _Rows:
             value = write.reshape(write.padded(value, range(len(shape)), pads), wide)
         else:
             value = tiled(write, value, shape, pads, {axis: Tiling(rows, near, near, near, 1)})
-        return cls(write, value, wide, axis)
-
-    @property
-    def sizes(self) -> list[int]:
-        """The shape."""
-        return list(self.shape)
+        return _Rows(write, value, wide, axis)
 
     @property
     def count(self) -> int:
@@ -271,20 +248,20 @@ class _Rows:
         left = self._of_rows(self._of_columns(column, self.columns), row, rows)
         right = self._of_rows(self._of_columns(0, column), row + 1, rows)
         value = self.write.op("Concat", left.value, right.value, axis=self.axis + 1)
-        sizes = self.sizes
-        sizes[self.axis] = rows
+        return self._like(value, rows, self.columns)
+
+    def _like(self, value: str, rows: int, columns: int) -> _Rows:
+        sizes = (*self.shape[: self.axis], rows, columns, *self.shape[self.axis + 2 :])
         return _Rows(self.write, value, sizes, self.axis)
 
     def _of_columns(self, start: int, stop: int) -> _Rows:
         value = self.write.cut(self.value, [self.axis + 1], [start], [stop])
-        sizes = self.sizes
-        sizes[self.axis + 1] = stop - start
-        return _Rows(self.write, value, sizes, self.axis)
+        return self._like(value, self.count, stop - start)
 
     @staticmethod
     def _of_rows(rows: _Rows, start: int, count: int) -> _Rows:
         """Append some rows; behind the last row there are zeros."""
-        write, sizes, axis, value = rows.write, rows.sizes, rows.axis, rows.value
+        write, sizes, axis, value = rows.write, list(rows.shape), rows.axis, rows.value
         stop = min(rows.count, start + count)
         if stop <= start:  # only what lies behind the last element is wanted
             start, stop = rows.count - 1, rows.count
@@ -292,13 +269,12 @@ class _Rows:
             value = cut(write, value, sizes, axis, start, stop)
         sizes[axis] = stop - start
         if sizes[axis] < count:
-            value = pad(write, value, sizes, axis, 0, count - sizes[axis])
-        sizes[axis] = count
-        return _Rows(write, value, sizes, axis)
+            value = pad(write, value, sizes, axis, (0, count - sizes[axis]))
+        return rows._like(value, count, rows.columns)
 
     def flat(self, rows: _Rows, count: int) -> str:
         """Join rows and columns again; return the first ``count`` elements."""
-        sizes, axis = rows.sizes, rows.axis
+        sizes, axis = rows.shape, rows.axis
         whole = rows.count * rows.columns
         value = self.write.reshape(rows.value, (*sizes[:axis], whole, *sizes[axis + 2 :]))
         return self.write.cut(value, [axis], [0], [count]) if count < whole else value

@@ -172,10 +172,8 @@ def _padded(write: Writer, axes: Sequence[int], ends: Sequence[int], filler: str
     if not long and not apart and not large:
         return False
     for axis, before, after in both:
-        if apart:
-            value = in_dram.pad(write, value, shape, axis, (before, after), filler)
-        else:
-            value = long_axes.pad(write, value, shape, axis, before, after, filler)
+        way = in_dram.pad if apart else long_axes.pad
+        value = way(write, value, shape, axis, (before, after), filler)
         shape[axis] += before + after
     return write.op("Identity", value)
 

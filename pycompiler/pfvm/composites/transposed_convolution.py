@@ -113,13 +113,8 @@ def conv_transpose(write: Writer) -> str | bool:
         result = write.op("Transpose", result, perm=[0, 1, *pairs])
     for number, axis in enumerate(axes):
         result = _with_zeros(write, result, 3 + 2 * number, axis)
-    whole = [axis.places * axis.stride for axis in axes]
-    result = write.reshape(result, (shape[0], rows, *whole))
-    wanted = [axis.results for axis in axes]
-    if whole != wanted:
-        result = write.cut(
-            result, range(2, rank + 2), [0] * rank, wanted, shape=(shape[0], rows, *whole)
-        )
+    whole = (shape[0], rows, *(axis.places * axis.stride for axis in axes))
+    result = write.first_of(write.reshape(result, whole), whole, [a.results for a in axes])
     if later:
         result = write.op("Add", result, write.reshape(later, (rows, *[1] * rank)))
     return write.op("Identity", result)

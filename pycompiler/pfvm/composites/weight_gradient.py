@@ -130,9 +130,8 @@ def _tiled(write: Writer, operands: _Names, shapes: _Shapes, axes: Sequence[Axis
     assert target is not None
     (pixels, gradient), shape, given = operands, list(shapes[0]), shapes[1]
     sizes = [axis.size for axis in axes]
-    if sizes != shape[2:]:
-        pixels = write.cut(pixels, range(2, len(shape)), [0] * len(sizes), sizes, shape=shape)
-        shape[2:] = sizes
+    pixels = write.first_of(pixels, shape, sizes)
+    shape[2:] = sizes
     chosen = best_tiles(tuple(shape), given[1], axes, target, passes=write.passes)
     every = shape[1]
     if any(tiling.count > 1 for _, tiling in chosen):

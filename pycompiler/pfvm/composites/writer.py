@@ -204,6 +204,12 @@ class Writer:
             value = self.op("Slice", value, *numbers)
         return value
 
+    def first_of(self, value: str, shape: Sequence[int], sizes: Sequence[int]) -> str:
+        """Append the first ``sizes`` elements along the axes from 2 on, if ``shape`` has more."""
+        if tuple(shape[2:]) == tuple(sizes):
+            return value
+        return self.cut(value, range(2, len(shape)), [0] * len(sizes), sizes, shape=shape)
+
     def are_large(self, sizes: Iterable[int]) -> bool:
         """Whether axes of these sizes leave a PE no room for other axes."""
         return self.target is not None and prod(sizes) > self.rows
