@@ -48,6 +48,11 @@ def runs(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
+def whole_runs(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
+    """Return the items in runs of ``size``; the last item fills the last run."""
+    return runs([*items, *list(items[-1:]) * (-len(items) % size)], size)
+
+
 def _turn(turns: Sequence[_T], body: Callable[[_T], Nest], number: int) -> Nest:
     return body(turns[number])
 

@@ -13,7 +13,7 @@ from math import gcd, prod
 import numpy as np
 
 from ..code.lines import Line, Literal, PeOperand, alu_step
-from ..code.nest import Nest, Repeat
+from ..code.nest import Nest, each, whole_runs
 from ..graph.digits import Part, parts
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
@@ -218,16 +218,15 @@ class Copy(Moving):
                 given = None if index < 0 else graph.values[node.inputs[index]]
                 if given is None:
                     yield from _constant(node, graph, target)
-                copy = partial(_copied, given, graph.values[name], rows, target)
-                yield Repeat(-(-len(rows) // target.cycles), copy)
+                copy = partial(_copied, given, graph.values[name], target)
+                yield each(whole_runs(rows, target.cycles), copy)
 
 
 def _copied(
-    given: MNValue | None, out: MNValue, rows: Sequence[tuple[int, int]], target: Target, turn: int
+    given: MNValue | None, out: MNValue, target: Target, part: Sequence[tuple[int, int]]
 ) -> Nest:
-    """Yield the copy of a vector of ``rows``, pairs of a result's and a source's long word."""
-    part = rows[turn * target.cycles : (turn + 1) * target.cycles]
-    goals, sources = zip(*part, *[part[-1]] * (target.cycles - len(part)), strict=True)
+    """Yield the copy of a vector, ``part``: pairs of a result's and a source's long word."""
+    goals, sources = zip(*part, strict=True)
     here = _filler(target) if given is None else vector(given, sources)
     yield alu_step("lpassa", (here,), vector(out, goals))
 

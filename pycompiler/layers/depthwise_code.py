@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ..code.lines import Forward, Line, Operand, Special, alu_step, single_step
-from ..code.nest import Nest, Repeat
+from ..code.nest import Nest, Repeat, runs, whole_runs
 from ..graph.digits import Part, parts
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Level
@@ -104,13 +104,11 @@ class Work:
         return min(len(self.taps), self.registers)
 
     @cached_property
-    def blocks(self) -> tuple[tuple[_Channel, ...], ...]:
+    def blocks(self) -> list[Sequence[_Channel]]:
         """The channels whose weights the register files hold at once."""
         # The other register file has the biases, and sums that wait if not all taps fit.
         most = max(1, min(self.registers // len(self.taps), self.registers // 2))
-        return tuple(
-            self.channels[start : start + most] for start in range(0, len(self.channels), most)
-        )
+        return runs(self.channels, most)
 
     def vectors(self, count: int, results: _Results) -> int:
         """Return the number of vectors that some results of ``count`` channels take."""
@@ -196,9 +194,7 @@ def _vectors(
         for place, channel in enumerate(block)
         for at, read in zip(results.at, results.read, strict=True)
     )
-    for start in range(0, len(rows), cycles):
-        part = rows[start : start + cycles]
-        part += [part[-1]] * (cycles - len(part))
+    for part in whole_runs(rows, cycles):
         goals, channels, pixels = zip(*part, strict=True)
         taps = tuple(zip(results.taps, zip(*pixels, strict=True), strict=True))
         out.append(_Vector(goals, taps, channels))
@@ -233,9 +229,8 @@ def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
         made = cache(partial(_vectors, block, work.results, cycles))
         # Sums of vectors wait in the registers behind the biases while weights are exchanged.
         most = work.registers // cycles - 1 if parted else len(vectors)
-        for start in range(0, len(vectors), most):
-            some = enumerate(vectors[start : start + most])
-            groups = [list(group) for _, group in groupby(some, lambda one: one[1][0])]
+        for some in runs(vectors, most):
+            groups = [list(group) for _, group in groupby(enumerate(some), lambda one: one[1][0])]
             for first in range(0, len(work.taps), work.at_once):
                 taps = work.taps[first : first + work.at_once]
                 wanted = [channel.weights + at for channel in block for at in taps]
@@ -246,11 +241,9 @@ def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
 
 def _loaded(places: Sequence[int], value: Words, registers: Scratch, cycles: int) -> Iterator[Line]:
     """Yield the copies of the long words at ``places`` to a register file."""
-    for start in range(0, len(places), cycles):
-        part = tuple(places[start : start + cycles])
-        part += (part[-1],) * (cycles - len(part))
-        goal = tuple(range(start, start + cycles))
-        yield alu_step("lpassa", (vector(value, part),), vector(registers, goal))
+    for turn, part in enumerate(whole_runs(places, cycles)):
+        goal = tuple(range(turn * cycles, (turn + 1) * cycles))
+        yield alu_step("lpassa", (vector(value, tuple(part)),), vector(registers, goal))
 
 
 def _summed(

@@ -8,11 +8,10 @@ index's axes, and the index has copies on the units of the table's axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
 
 from ..code.lines import Forward, Instruction, Literal, Operand, PeOperand, Special, Step
-from ..code.nest import Nest
+from ..code.nest import Nest, whole_runs
 from ..graph.digits import Part, parts
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level
@@ -26,7 +25,6 @@ from .scratch import Scratch, vector
 #: A layout of copies on all units.
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
-_T = TypeVar("_T")
 _FILL = 3  # steps that fill T, with the gap behind them
 _LAST, _ONE = 0, 1  # registers: the last index, and the shift from long words to words
 
@@ -196,10 +194,9 @@ def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
     each = max(len(found) for found in by_index.values())
     several = -(-len(places) // cycles) * (each + _FILL)
     if several <= len(places) * (-(-each // cycles) + _FILL):
-        for start in range(0, len(places), cycles):
-            now = _whole(places[start : start + cycles], cycles)
+        for now in whole_runs(places, cycles):
             # Long words that fill the last vector may give one index more than the others.
-            rows = [_whole(by_index[place], each) for place in now]
+            rows = [whole_runs(by_index[place], each)[0] for place in now]
             yield (
                 tuple(now),
                 [
@@ -209,15 +206,9 @@ def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
             )
         return
     for place in places:
-        found = by_index[place]
-        starts = range(0, len(found), cycles)
-        vectors = [_whole(found[at : at + cycles], cycles) for at in starts]
+        vectors = whole_runs(by_index[place], cycles)
         pairs = [(tuple(g for g, _ in part), tuple(s for _, s in part)) for part in vectors]
         yield (place,) * cycles, pairs
-
-
-def _whole(part: Sequence[_T], count: int) -> list[_T]:
-    return [*part, *[part[-1]] * (count - len(part))]
 
 
 def _picked(node: MNNode, graph: MNGraph) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..code.lines import Forward, Line, Literal, Operand, PeOperand, Special, single_step
-from ..code.nest import Nest
+from ..code.nest import Nest, whole_runs
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..machine import Target
@@ -69,9 +69,7 @@ class Window(SpreadCopy):
         if factors - {1.0}:
             yield from (_constant(value, at, target) for value, at in registers.items())
         for rows in _rows(node, graph, self.average):
-            for start in range(0, len(rows), target.cycles):
-                part = rows[start : start + target.cycles]
-                part += [part[-1]] * (target.cycles - len(part))
+            for part in whole_runs(rows, target.cycles):
                 goal = vector(result, tuple(row.goal for row in part))
                 at = tuple(registers.get(row.factor, 0) for row in part)
                 scale = vector(Scratch("grf1"), at) if factors - {1.0} else None

@@ -8,7 +8,6 @@ address registers of the group. Each L2B has its own part of these registers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 from ...code.lines import (
     BlockOperand,
@@ -23,7 +22,7 @@ from ...code.lines import (
     alu_step,
     single_step,
 )
-from ...code.nest import Nest, alike
+from ...code.nest import Nest, alike, whole_runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -33,7 +32,6 @@ from ..dram_transfer_plan import dram_words
 from ..scratch import Scratch, vector
 from .rows import Batch, Load, RowShape, batches, entries_per_word, l1b_sets, row_shape, unit_words
 
-_T = TypeVar("_T")
 _NOWHERE, _BEFORE = Special("nowrite"), Forward("alu")
 _CONSTANTS, _WORK = Scratch("grf1"), Scratch("grf0")
 #: Words of a register file: the number of the last row, the shift that fills a long word, the
@@ -116,10 +114,9 @@ def _entries(load: Load, index: MNValue, row: RowShape, target: Target) -> Itera
     cycles = target.cycles
     last, fill = (vector(_CONSTANTS, (at,) * cycles) for at in (_LAST, _FILL))
     rows = -(-len(load.asked) // cycles) * cycles
-    asked = _whole(load.asked, cycles)
-    for start in range(0, rows, cycles):
-        goal = vector(_WORK, tuple(range(start, start + cycles)))
-        source = vector(index, tuple(asked[start : start + cycles]))
+    for turn, asked in enumerate(whole_runs(load.asked, cycles)):
+        goal = vector(_WORK, tuple(range(turn * cycles, (turn + 1) * cycles)))
+        source = vector(index, tuple(asked))
         yield alu_step("uimin", (source, last), goal)
         if index.dtype is MNDtype.LONG:
             # Both words of a long word hold the index.
@@ -131,10 +128,9 @@ def _entries(load: Load, index: MNValue, row: RowShape, target: Target) -> Itera
         for place in range(len(load.asked))
         for number in range(row.blocks // entries_per_word(target))
     ]
-    pairs = _whole(pairs, cycles)
+    turns = whole_runs(pairs, cycles)
     width = target.transfer("l1bmm", "from_pe", mab_number=0).destination_words
-    for number, start in enumerate(range(0, len(pairs), cycles)):
-        now = pairs[start : start + cycles]
+    for number, now in enumerate(turns):
         at = rows + cycles * (1 + number % 2)
         made = vector(_WORK, tuple(range(at, at + cycles)))
         offsets = vector(_CONSTANTS, tuple(_offsets(row) + own for _, own in now))
@@ -142,7 +138,7 @@ def _entries(load: Load, index: MNValue, row: RowShape, target: Target) -> Itera
         up = BlockOperand("l1bm", number * width, width)
         yield single_step("l1bm", "l1bmm@0", (made,), up)
     size = target.transfer("l2bm", "up", l1b_number=0).source_words
-    for at in range(0, len(pairs) // cycles * width, size):
+    for at in range(0, len(turns) * width, size):
         sent = BlockOperand("l1bm", at, size)
         yield single_step("l2bm", "l2bm@0", (sent,), BlockOperand("l2bm", at, size))
 
@@ -209,8 +205,3 @@ def _vectors(batch: Batch, row: RowShape, target: Target) -> Iterator[tuple[int,
         now = goals[begin : begin + cycles]
         now += range(now[-1] + 1, now[-1] + 1 + cycles - len(now))
         yield begin, tuple(now)
-
-
-def _whole(found: Sequence[_T], count: int) -> list[_T]:
-    """Return the items, the last one repeated until ``count`` divides their number."""
-    return [*found, *[found[-1]] * (-len(found) % count)]

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 
 from ...code.lines import Forward, Instruction, MatrixOperand, Operand, PeOperand, alu_step
-from ...code.nest import Nest, Repeat, alike, each, runs
+from ...code.nest import Nest, Repeat, alike, each, runs, whole_runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -144,8 +144,7 @@ class _Blocks:
     ):
         self.kind, self.work, self.batch, self.tiles = kind, work, batch, tiles
         self.values, self.tails, self.target = values, tails, target
-        padded = [*vectors, *[vectors[-1]] * (-len(vectors) % target.cycles)]
-        self._vectors = list(runs(padded, target.cycles))
+        self._vectors = whole_runs(vectors, target.cycles)
         self.places, self.groups = len(tiles), len(self._vectors)
         #: whether the bias and the result need the port of one memory at once
         self._copies = len(work.sums) == 1 and values[3] is not None

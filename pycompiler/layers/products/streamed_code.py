@@ -16,7 +16,7 @@ from ...code.lines import (
     alu_step,
     single_step,
 )
-from ...code.nest import Nest, alike, runs
+from ...code.nest import Nest, alike, runs, whole_runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.plan import Streamed
@@ -134,9 +134,7 @@ class _Code:
         cycles = self.target.cycles
         memory = self.one.location.memory
         shape = self.shape
-        for turn in range(-(-len(sent) // cycles)):
-            words = list(sent[turn * cycles : (turn + 1) * cycles])
-            words += [words[-1]] * (cycles - len(words))
+        for turn, words in enumerate(whole_runs(sent, cycles)):
             at = tuple(shape.vector * (row + shape.rows * block) for block, row in words)
             landing = self._landing(number) + turn * found.landed
             half = number % 2 * self.burst + turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...code.lines import BlockOperand, Forward, Line, PeOperand, Special, alu_step, single_step
-from ...code.nest import Nest, alike, each, runs
+from ...code.nest import Nest, alike, each, runs, whole_runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import Target
@@ -27,8 +27,6 @@ def sum_l1bs(
     # Going up and coming down take half of L1BM each.
     most = max(1, min(room.vectors // 2, target.words("grf0") // target.cycles))
     below = most * room.words
-    ordered = sorted(rows)
-    ordered += [ordered[-1]] * (-len(ordered) % target.cycles)
 
     def batch(vectors: Sequence[tuple[int, ...]]) -> Nest:
         pieces = range(0, len(vectors) * room.words, size)
@@ -61,7 +59,7 @@ def sum_l1bs(
     def kept(index: int, words: tuple[int, ...]) -> Line:
         return alu_step("lpassa", (_register(index, target),), vector(value, words))
 
-    vectors = [tuple(words) for words in runs(ordered, target.cycles)]
+    vectors = [tuple(words) for words in whole_runs(sorted(rows), target.cycles)]
     return alike(runs(vectors, most), len, batch)
 
 

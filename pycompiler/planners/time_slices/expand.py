@@ -23,6 +23,9 @@ from ...pfvm.names import reserved
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
 
+#: What orders nodes: segment, phase, group, indices of slices, number of the node, and its join.
+_Key = tuple[object, ...]
+
 
 def cut_into_slices(found: TimeSlices) -> MNGraph:
     """Return the graph in which every slice has nodes and values of its own."""
@@ -33,7 +36,7 @@ def cut_into_slices(found: TimeSlices) -> MNGraph:
 class _Cutter:
     found: TimeSlices
     values: dict[str, MNValue] = field(default_factory=dict)
-    made: list[tuple[tuple[object, ...], MNNode]] = field(default_factory=list)
+    made: list[tuple[_Key, MNNode]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.graph = self.found.graph
@@ -68,12 +71,12 @@ class _Cutter:
                 given = maker is None or _reads_whole(maker)
                 if given and name not in split and self.found.cut_axes(name):
                     split.add(name)
-                    self._split(name, whole, node, (segment, -1, 0, (), number, 0))
+                    self._cut(SPLIT, name, whole, node, (segment, -1, 0, (), number, 0))
             self._slices_of(number, node, groups[node.name])
             for name in node.outputs:
                 if name in outside and self.found.cut_axes(name):
                     last = len(self.graph.nodes)
-                    self._concat(name, whole, node, (segment, last, 0, (), number, 0))
+                    self._cut(CONCAT, name, whole, node, (segment, last, 0, (), number, 0))
         used = {n for _, node in self.made for n in (*node.inputs, *node.outputs) if n}
         used |= {*self.graph.inputs, *self.graph.constants, *outside}
         everything = {**whole.values, **self.values}
@@ -119,7 +122,7 @@ class _Cutter:
 
     # -- nodes ---------------------------------------------------------------------------------
 
-    def _add(self, key: tuple[object, ...], node: MNNode) -> None:
+    def _add(self, key: _Key, node: MNNode) -> None:
         self.made.append((key, node))
 
     def _all_slices(self, name: str) -> Iterator[str]:
@@ -127,17 +130,12 @@ class _Cutter:
         for at in product(*(range(self.found.count(one)) for one in classes)):
             yield self._slice(name, dict(zip(classes, at, strict=True)))
 
-    def _split(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
-        called = reserved(f"{name}.split", self.node_names)
-        made = MNNode(called, SPLIT, (name,), tuple(self._all_slices(name)))
+    def _cut(self, op: str, name: str, whole: MNGraph, like: MNNode, key: _Key) -> None:
+        """Make the slices of a whole value, or the whole value of its slices."""
         self.values[name] = whole.values[name]
-        self._add(key, made.near(node))
-
-    def _concat(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
-        called = reserved(f"{name}.concat", self.node_names)
-        made = MNNode(called, CONCAT, tuple(self._all_slices(name)), (name,))
-        self.values[name] = whole.values[name]
-        self._add(key, made.near(node))
+        ends = (name,), tuple(self._all_slices(name))
+        called = reserved(f"{name}.{'split' if op == SPLIT else 'concat'}", self.node_names)
+        self._add(key, MNNode(called, op, *(ends if op == SPLIT else ends[::-1])).near(like))
 
     def _slices_of(self, number: int, node: MNNode, group: int) -> None:
         cuts = [(one, cut) for one, cut in self.found.axes.of_node(node) if one in self.order]
