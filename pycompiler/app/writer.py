@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import flatbuffers
 import numpy as np
 
-from ..emit.line_table import Owner
 from ..files import Content, pieces
 from ..pfvm.session import Array
 from .generated import gpfnapp_generated
@@ -32,7 +30,7 @@ def app_content(app: App) -> Content:
     root.inputs = [_port(port) for port in app.inputs]
     root.outputs = [_port(port) for port in app.outputs]
     root.values = [_value(value) for value in app.values.values()]
-    root.constants = [_constant(name) for name in app.constants]
+    root.constants = [_table(_fb.ConstantT, value=name) for name in app.constants]
     root.segments = [_segment(segment) for segment in app.segments]
     root.dramWords = app.dram_words
     root.registered = [_port(port) for port in app.registered]
@@ -48,45 +46,30 @@ def app_content(app: App) -> Content:
     return [*parts, digest.digest()]
 
 
-def _port(port: Port) -> Any:
-    out = _fb.PortT()
-    out.key, out.value = port.key, port.value
+def _table(kind: Any, **fields: Any) -> Any:
+    """Return a table of the app with its fields."""
+    out = kind()
+    vars(out).update(fields)
     return out
+
+
+def _port(port: Port) -> Any:
+    return _table(_fb.PortT, **vars(port))
 
 
 def _value(value: AppValue) -> Any:
-    out = _fb.ValueT()
-    out.name, out.elem, out.dtype = value.name, value.elem, value.dtype
-    out.shape = list(value.shape)
-    out.onDevice = value.layout is not None
-    out.layout = value.layout
-    out.dram, out.words = value.dram, value.words
+    place = None
     if value.place is not None:
-        out.place = _fb.PlaceT()
-        out.place.alike = value.place.alike
-        out.place.axes = [_axis(words) for words in value.place.axes]
-        out.place.copies = np.array(value.place.copies, np.int64)
-        out.place.elements = np.array(value.place.elements, np.uint64)
-        out.place.owners = np.array(value.place.owners, np.uint64)
-    return out
-
-
-def _axis(words: Sequence[int]) -> Any:
-    out = _fb.AxisT()
-    out.words = np.array(words, np.uint64)
-    return out
-
-
-def _constant(name: str) -> Any:
-    out = _fb.ConstantT()
-    out.value = name
-    return out
-
-
-def _owner(owner: Owner) -> Any:
-    out = _fb.OwnerT()
-    out.node, out.op, out.source, out.origin = owner.node, owner.op, owner.source, owner.origin
-    return out
+        place = _table(
+            _fb.PlaceT,
+            alike=value.place.alike,
+            axes=[_table(_fb.AxisT, words=np.array(n, np.uint64)) for n in value.place.axes],
+            copies=np.array(value.place.copies, np.int64),
+            elements=np.array(value.place.elements, np.uint64),
+            owners=np.array(value.place.owners, np.uint64),
+        )
+    own = {"shape": list(value.shape), "onDevice": value.layout is not None, "place": place}
+    return _table(_fb.ValueT, **{**vars(value), **own})
 
 
 def _segment(segment: DeviceSegment | HostSegment) -> Any:
@@ -98,12 +81,7 @@ def _segment(segment: DeviceSegment | HostSegment) -> Any:
         return out
     out.kind = _fb.SegmentKind.Device
     out.code, out.steps, out.cycles = segment.code, segment.steps, segment.cycles
-    out.relocations = []
-    for place in segment.relocations:
-        relocation = _fb.RelocationT()
-        relocation.line, relocation.value = place.line, place.value
-        relocation.offset = place.offset
-        out.relocations.append(relocation)
-    out.owners = [_owner(owner) for owner in segment.lines.owners]
+    out.relocations = [_table(_fb.RelocationT, **vars(place)) for place in segment.relocations]
+    out.owners = [_table(_fb.OwnerT, **vars(owner)) for owner in segment.lines.owners]
     out.runs = np.fromiter(segment.lines.numbers(), np.uint32)
     return out

@@ -211,16 +211,19 @@ def step_rules() -> dict[Any, Callable[..., Any]]:
     return {**core_aten_decompositions(), **like_torch(rules, leave=True)}
 
 
-def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:
-    trace = make_fx(
+def _tracer(function: Callable[..., Any]) -> Callable[..., torch.fx.GraphModule]:
+    return make_fx(
         function,
         decomposition_table={**step_rules(), **RANDOM_RULES},
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
         record_stack_traces=True,
     )
+
+
+def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:
     with torch.enable_grad():
-        return trace(*inputs)
+        return _tracer(function)(*inputs)
 
 
 class _Lifted(torch.fx.Interpreter):
@@ -248,13 +251,7 @@ def _without_writes(
         with preserve_node_meta():  # the lines of the caller's function
             return (*run.run(*given[: len(inputs)]), *state)
 
-    trace = make_fx(
-        torch.func.functionalize(lifted, remove="mutations"),
-        decomposition_table={**step_rules(), **RANDOM_RULES},
-        tracing_mode="fake",
-        _allow_non_fake_inputs=True,
-        record_stack_traces=True,
-    )
+    trace = _tracer(torch.func.functionalize(lifted, remove="mutations"))
     with torch.no_grad():
         return trace(*inputs, *(tensor.detach() for tensor in tensors.values()))
 

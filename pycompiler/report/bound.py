@@ -19,12 +19,12 @@ from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
 from ..layers.products.roles import DOUBLE, precision
 from ..machine import Target
+from ..pfvm.names import bodies_of
 from ..pfvm.prepare import prepare, static_types
 from .report import Report
 
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
-#: The value of the MV by which the rate of DRAM is measured.
 #: The element type whose products have the precision of doubles.
 _WIDE = "double"
 
@@ -74,11 +74,8 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
 
 def bodies(model: onnx.ModelProto) -> str | None:
     """Return the first node with a body, such as a Loop, as text; None if there is none."""
-    for node in model.graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g") or attribute.graphs:
-                return f"{node.op_type} `{node.name}`"
-    return None
+    found = (f"{node.op_type} `{node.name}`" for node in model.graph.node if bodies_of(node))
+    return next(found, None)
 
 
 def record_bound(

@@ -6,7 +6,6 @@ Each node downloads its operands to LM, computes, and uploads its results.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, Side
@@ -66,13 +65,6 @@ def _surround(node: MNNode, work: InLm, suffix: str, banks: Mapping[str, Locatio
         for name, bank in zip(node.outputs, placement.outputs, strict=True)
         if bank is not Location.DRAM
     }
-    work.nodes.append(
-        replace(
-            node,
-            inputs=tuple(local.get(name, name) for name in node.inputs),
-            outputs=tuple(results.get(name, name) for name in node.outputs),
-            inplace=placement.inplace,
-        )
-    )
+    work.run(node, local, results, placement.inplace)
     for name, copy in results.items():
         work.move(UPLOAD, copy, name, node)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, Side
@@ -132,14 +131,7 @@ class Walk:
                 results[name] = self.work.copy(name, bank, node)
         if taken is not None:
             self.where[taken].banks.pop(banks[taken], None)
-        self.work.nodes.append(
-            replace(
-                node,
-                inputs=tuple(local.get(name, name) for name in node.inputs),
-                outputs=tuple(results.get(name, name) for name in node.outputs),
-                inplace=placement.inplace,
-            )
-        )
+        self.work.run(node, local, results, placement.inplace)
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             if bank is Location.DRAM:
                 self.where[name] = Copies(dram=True)

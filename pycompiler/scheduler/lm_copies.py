@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import error
@@ -48,6 +48,14 @@ class InLm:
         made = _move(op, first, first if result is None else self._value(result), node)
         outputs = () if result is None else made.outputs
         self.nodes.append(replace(made, name=reserved(made.name, self.called), outputs=outputs))
+
+    def run(
+        self, node: MNNode, local: Mapping[str, str], made: Mapping[str, str], inplace: int | None
+    ) -> None:
+        """Append a node that reads and makes copies; operands without a copy stay in DRAM."""
+        inputs = tuple(local.get(name, name) for name in node.inputs)
+        outputs = tuple(made.get(name, name) for name in node.outputs)
+        self.nodes.append(replace(node, inputs=inputs, outputs=outputs, inplace=inplace))
 
     def _value(self, name: str) -> MNValue:
         return self.copies[name] if name in self.copies else self.graph.values[name]

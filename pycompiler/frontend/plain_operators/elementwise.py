@@ -119,7 +119,6 @@ _SHIFTS = 8
 
 def digamma(x: torch.Tensor) -> torch.Tensor:
     """Return the logarithmic derivative of the gamma function."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low = x < 0.5
     y = torch.where(low, 1 - x, x)
     found = torch.zeros_like(y)
@@ -149,7 +148,6 @@ _FAR = (
 
 def erfinv(x: torch.Tensor) -> torch.Tensor:
     """Return the inverse of the error function."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     inside = x.abs() < 1
     known = torch.where(inside, x, torch.zeros_like(x))
     w = -torch.log((1 - known) * (1 + known))
@@ -181,9 +179,17 @@ def _floats(x: torch.Tensor) -> torch.Tensor:
     return x if x.is_floating_point() else x.to(torch.get_default_dtype())
 
 
+def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of floats take whole numbers too."""
+
+    def made_of(*args: Any, **kwargs: Any) -> Any:
+        return function(*(_floats(x) if isinstance(x, torch.Tensor) else x for x in args), **kwargs)
+
+    return made_of
+
+
 def _expm1(x: torch.Tensor) -> torch.Tensor:
     """Return exp(x) - 1. Elu has it for negative x; expm1(x) = -expm1(-x) exp(x)."""
-    x = _floats(x)
     if x.dtype == torch.float64:
         near = x.abs() < 1
         half = torch.tanh(0.5 * torch.where(near, x, torch.zeros_like(x)))
@@ -201,7 +207,6 @@ def _both(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]
 
 def log1p(x: torch.Tensor) -> torch.Tensor:
     """Return log(1 + x); near 0 as 2 atanh(x / (2 + x)), where 1 + x would lose digits of x."""
-    x = _floats(x)
     near = x.abs() < 0.5
     if x.dtype == torch.float64:  # the device has no atanh of doubles
         sum_ = 1 + x
@@ -279,13 +284,13 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.copysign.Scalar: _copysign,
     _ATEN.signbit.default: _signbit,
     _ATEN.frexp.Tensor: _frexp,
-    _ATEN.expm1.default: _expm1,
-    _ATEN.log1p.default: log1p,
+    _ATEN.expm1.default: of_floats(_expm1),
+    _ATEN.log1p.default: of_floats(log1p),
     _ATEN.logaddexp.default: _logaddexp(math.e),
     _ATEN.logaddexp2.default: _logaddexp(2),
     _ATEN.atan2.default: _atan2,
-    _ATEN.digamma.default: digamma,
-    _ATEN.erfinv.default: erfinv,
+    _ATEN.digamma.default: of_floats(digamma),
+    _ATEN.erfinv.default: of_floats(erfinv),
 }
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
 # These round short floats at each step, as torch does.

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .elementwise import digamma, in_singles, log1p, polynomial
+from .elementwise import digamma, in_singles, log1p, of_floats, polynomial
 from .series import coefficients, summed
 
 _ATEN = torch.ops.aten
@@ -58,7 +58,6 @@ def _bessel(near: Any, far: Any, odd: bool, scaled: bool) -> Callable[[torch.Ten
     """Return a modified Bessel function, with the factor exp(-|x|) if ``scaled``."""
 
     def made_of(x: torch.Tensor) -> torch.Tensor:
-        x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
         size = x.abs()
         if x.dtype == torch.float64:
             found = _scaled_bessel(size, torch.special.i1e if odd else torch.special.i0e)
@@ -92,7 +91,6 @@ _SHIFTS = 8
 
 def _lgamma(x: torch.Tensor) -> torch.Tensor:
     """Return the logarithm of the size of the gamma function."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low = x < 0.5
     y = torch.where(low, 1 - x, x)
     small = y < _SHIFTS
@@ -111,14 +109,12 @@ def _lgamma(x: torch.Tensor) -> torch.Tensor:
 
 
 def _mvlgamma(x: torch.Tensor, p: int) -> torch.Tensor:
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     steps = (_lgamma(x - step / 2) for step in range(p))
     return sum(steps, torch.full_like(x, p * (p - 1) / 4 * math.log(math.pi)))
 
 
 def _sinc(x: torch.Tensor) -> torch.Tensor:
     """Return sin(pi x) / (pi x); the argument of the sine is reduced first, which is exact."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     zero, whole = x == 0, torch.round(x)
     known = torch.where(zero, torch.ones_like(x), x)
     half = 0.5 * whole
@@ -128,7 +124,6 @@ def _sinc(x: torch.Tensor) -> torch.Tensor:
 
 
 def _spherical_bessel_j0(x: torch.Tensor) -> torch.Tensor:
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     zero = x == 0
     known = torch.where(zero, torch.ones_like(x), x)
     return torch.where(zero, torch.ones_like(x), torch.sin(known) / known)
@@ -173,7 +168,6 @@ def _polygamma(order: int, x: torch.Tensor) -> torch.Tensor:
     """Return a derivative of digamma."""
     if order == 0:
         return digamma(x)
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low, sign = x < 0.5, -1.0 if order % 2 == 0 else 1.0
     found = sign * math.factorial(order) * _hurwitz(order + 1, torch.where(low, 1 - x, x))
     part = x - torch.round(x)
@@ -214,14 +208,12 @@ def _erfcx_of(size: torch.Tensor) -> torch.Tensor:
 
 def _erfcx(x: torch.Tensor) -> torch.Tensor:
     """Return exp(x²) erfc(x)."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     found = _erfcx_of(x.abs())
     return torch.where(x < 0, 2 * _exp_of_square(x.clamp(-_most(x), 0.0), 1.0) - found, found)
 
 
 def _erfc(x: torch.Tensor) -> torch.Tensor:
     """Return 1 - erf(x), with as many digits where it is small."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     begin = 0.5
     large = x.clamp(begin, _most(x))
     far = _erfcx_of(large) * _exp_of_square(large, -1.0)
@@ -229,12 +221,10 @@ def _erfc(x: torch.Tensor) -> torch.Tensor:
 
 
 def _ndtr(x: torch.Tensor) -> torch.Tensor:
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return 0.5 * _erfc(-math.sqrt(0.5) * x)
 
 
 def _log_ndtr(x: torch.Tensor) -> torch.Tensor:
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     low = x < -1
     t = x * math.sqrt(0.5)
     far = torch.log(0.5 * _erfcx_of(torch.where(low, -t, torch.ones_like(t)))) - t * t
@@ -254,7 +244,6 @@ _SPLIT, _NEAR_TAIL = 0.425, 5.0
 
 def _ndtri(x: torch.Tensor) -> torch.Tensor:
     """Return the point below which a normal variable lies with this probability."""
-    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     known, x = x, torch.minimum(x, 1 - x) if x.dtype == torch.float64 else x
     q, inside = x - 0.5, (x > 0) & (x < 1)
     square = _SPLIT * _SPLIT - q * q
@@ -302,4 +291,4 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.sinc.default: _sinc,
     _ATEN.special_spherical_bessel_j0.default: _spherical_bessel_j0,
 }
-SPECIAL = {op: in_singles(function) for op, function in SPECIAL.items()}
+SPECIAL = {op: in_singles(of_floats(function)) for op, function in SPECIAL.items()}

@@ -130,9 +130,7 @@ def result_layout(node: MNNode, graph: MNGraph, gradient: Layout, target: Target
     roles, kind, result = roles_of(node, graph), precision_of(node, target), node.outputs[0]
     value = graph.values[result]
     units = unit_digits(gradient, 1)
-    held = kind.rows
-    for digit in units:
-        held *= digit.size
+    held = kind.rows * prod(digit.size for digit in units)
     left = SubAxis(-(-roles.n // held), Level.ADDR, 0)
     subs = {COLUMNS: [*result_digits(kind, value.dtype, target), left, *units]}
     for axis, size in enumerate(value.shape):

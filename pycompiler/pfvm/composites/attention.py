@@ -152,11 +152,11 @@ class _Mask:
         left = int(write.attribute("left_window_size", -1))
         right = int(write.attribute("right_window_size", -1))
         if int(write.attribute("is_causal", 0)):
-            self._at_most(0)
+            self._see("LessOrEqual", np.less_equal, 0)
         if right >= 0:
-            self._at_most(right)
+            self._see("LessOrEqual", np.less_equal, right)
         if left >= 0:
-            self._at_least(-left)
+            self._see("GreaterOrEqual", np.greater_equal, -left)
         if lengths:
             self._seen.append(self._compared("Less", np.arange(sizes.keys)[None, :], 0))
         self.may_hide_rows = bool(self._seen or self._added or not self._fixed.any(axis=-1).all())
@@ -193,17 +193,11 @@ class _Mask:
         if not self._added:
             self._seen.append(mask)
 
-    def _at_most(self, places: int) -> None:
+    def _see(self, op: str, compare: np.ufunc, places: int) -> None:
         if self._lengths:
-            self._seen.append(self._compared("LessOrEqual", self._ahead, places))
+            self._seen.append(self._compared(op, self._ahead, places))
         else:
-            self._fixed &= self._ahead <= places
-
-    def _at_least(self, places: int) -> None:
-        if self._lengths:
-            self._seen.append(self._compared("GreaterOrEqual", self._ahead, places))
-        else:
-            self._fixed &= self._ahead >= places
+            self._fixed &= compare(self._ahead, places)
 
     def _compared(self, op: str, ahead: Array, places: int) -> str:
         """Append a comparison of ``ahead`` with `nonpad_kv_seqlen` plus ``places``."""

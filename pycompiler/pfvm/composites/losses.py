@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from .norms import log_shares
 from .picking import unsqueezed
 from .writer import Writer
 
 
 def cross_entropy(write: Writer) -> str | bool:
     """Write log-softmax, then the likelihood."""
-    shape = write.type(0).shape
-    axes = [1]
-    value = write.node.input[0]
-    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
-    moved = write.op("Sub", value, largest)
-    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
-    chances = write.op("Sub", moved, write.op("Log", total))
+    chances = log_shares(write, [1])
     if len(write.node.output) > 1 and write.node.output[1]:
         write.op("Identity", chances, result=write.node.output[1])
-    return _likelihood(write, chances, shape)
+    return _likelihood(write, chances, write.type(0).shape)
 
 
 def nll(write: Writer) -> str | bool:
