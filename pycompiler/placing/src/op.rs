@@ -63,26 +63,6 @@ pub(crate) struct Touch {
     pub(crate) places: Vec<(i64, i64)>,
 }
 
-impl Touch {
-    fn of(operand: &Operand, granule: i64) -> Self {
-        match operand {
-            Operand::Pe(memory, at, wide, form, _) => {
-                let each = |(cycle, &word): (i64, &i64)| (0..*wide).map(move |more| (word + more, cycle));
-                let places = (0..).zip(at).flat_map(each).collect();
-                Self { memory: *memory, words: [form.as_slice(), at].concat(), places }
-            }
-            Operand::Block(block) => Self::above(block.memory, block.start, block.words, granule),
-            Operand::Whole(memory) => Self { memory: *memory, words: Vec::new(), places: vec![(0, 0)] },
-        }
-    }
-
-    fn above(memory: Name, start: i64, words: i64, granule: i64) -> Self {
-        let last = (start + words - 1).div_euclid(granule);
-        let places = (start.div_euclid(granule)..=last).map(|at| (at, 0)).collect();
-        Self { memory, words: vec![start, words], places }
-    }
-}
-
 /// The facts of an instruction besides its operands.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -154,16 +134,53 @@ pub struct Op {
 impl Op {
     /// Returns an instruction of a form with its operands in their order, and whether it writes each.
     pub fn new(rules: &Rules, form: Arc<Form>, operands: &[(Operand, bool)]) -> Self {
-        let touches = |written: bool| {
-            let own = operands.iter().filter(move |(_, is)| *is == written);
-            own.map(|(one, _)| Touch::of(one, rules.granule)).collect::<Vec<_>>()
-        };
-        let (reads, writes) = (touches(false), touches(true));
-        let (mut anywhere, mut accesses) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
+        let (anywhere, accesses) = Default::default();
+        let mut op = Self { form, reads: Vec::new(), writes: Vec::new(), anywhere, accesses };
         for (operand, written) in operands {
-            note(operand, *written, &form.facts, &mut accesses, &mut anywhere);
+            let touch = op.touch(operand, usize::from(*written), rules.granule);
+            if *written { &mut op.writes } else { &mut op.reads }.push(touch);
         }
-        Self { form, reads, writes, anywhere, accesses }
+        op
+    }
+
+    /// Notes the accesses of an operand that is read (0) or written (1), and returns what it touches.
+    fn touch(&mut self, operand: &Operand, side: usize, granule: i64) -> Touch {
+        let (slot, source) = (self.form.facts.slot, self.form.facts.source.filter(|_| side == 1));
+        match operand {
+            Operand::Pe(memory, at, wide, form, register) => {
+                let own = |memory, range, cycles, source| Access {
+                    memory,
+                    unit: (None, None),
+                    range,
+                    cycles,
+                    slot,
+                    source,
+                    named: false,
+                };
+                for more in 0..*wide {
+                    let cycles: Vec<i64> = at.iter().map(|word| word + more).collect();
+                    let ends = cycles.iter().min().zip(cycles.iter().max()).map(|(&low, &high)| (low, high + 1));
+                    self.accesses[side].push(own(*memory, ends.filter(|_| register.is_none()), cycles, source));
+                }
+                if let Some(register) = *register {
+                    self.accesses[0].push(own(register, None, Vec::new(), None));
+                    self.anywhere[0].push(register);
+                    self.anywhere[side].push(*memory);
+                }
+                let each = |(cycle, &word): (i64, &i64)| (0..*wide).map(move |more| (word + more, cycle));
+                let places = (0..).zip(at).flat_map(each).collect();
+                Touch { memory: *memory, words: [form.as_slice(), at].concat(), places }
+            }
+            Operand::Block(block) => {
+                let (entries, own) = block.accesses(slot, source);
+                self.accesses[0].extend(entries);
+                self.accesses[side].push(own);
+                let granules = block.start.div_euclid(granule)..=(block.start + block.words - 1).div_euclid(granule);
+                let places = granules.map(|at| (at, 0)).collect();
+                Touch { memory: block.memory, words: vec![block.start, block.words], places }
+            }
+            Operand::Whole(memory) => Touch { memory: *memory, words: Vec::new(), places: vec![(0, 0)] },
+        }
     }
 
     pub(crate) fn touches(&self, written: bool) -> &[Touch] {
@@ -180,41 +197,5 @@ impl Op {
         let excludes = &own.excludes;
         !own.inputs.iter().any(|one| theirs.inputs.contains(one))
             && (excludes.is_empty() || !other.form.memories.iter().any(|(memory, _)| excludes.contains(memory)))
-    }
-}
-
-/// Notes what an operand touches.
-fn note(operand: &Operand, written: bool, facts: &Facts, out: &mut [Vec<Access>; 2], anywhere: &mut [Vec<Name>; 2]) {
-    let (slot, source) = (facts.slot, facts.source.filter(|_| written));
-    let side = usize::from(written);
-    match operand {
-        Operand::Pe(memory, at, wide, _, register) => {
-            for more in 0..*wide {
-                let cycles: Vec<i64> = at.iter().map(|word| word + more).collect();
-                let ends = cycles.iter().min().zip(cycles.iter().max()).map(|(&low, &high)| (low, high + 1));
-                let range = ends.filter(|_| register.is_none());
-                out[side].push(Access {
-                    memory: *memory,
-                    unit: (None, None),
-                    range,
-                    cycles,
-                    slot,
-                    source,
-                    named: false,
-                });
-            }
-            if let Some(register) = *register {
-                let (unit, cycles) = ((None, None), Vec::new());
-                out[0].push(Access { memory: register, unit, range: None, cycles, slot, source: None, named: false });
-                anywhere[0].push(register);
-                anywhere[side].push(*memory);
-            }
-        }
-        Operand::Block(block) => {
-            let (entries, own) = block.accesses(slot, source);
-            out[0].extend(entries);
-            out[side].push(own);
-        }
-        Operand::Whole(_) => {}
     }
 }

@@ -11,7 +11,7 @@ use crate::ready::Ready;
 use crate::rules::Name;
 use crate::shelf::{Fragment, Lines, Shelf};
 use crate::units::{prepare, Kind};
-use crate::writer::{Code, Recent, Writer};
+use crate::writer::{Code, Writer};
 use rustc_hash::{FxHashMap as Map, FxHashSet as Set};
 use std::sync::Arc;
 
@@ -42,16 +42,15 @@ pub struct Program {
     nodes: Vec<Node>,
     lines: usize,
     known: Known,
-    last: Recent,
-    code: Code,
+    writer: Writer,
     merged_parts: usize,
 }
 
 impl Program {
     /// Returns an empty program.
     pub fn new(machine: Arc<Machine>, merged: bool, window: usize) -> Self {
-        let (code, known) = (Code::default(), Known::default());
-        Self { machine, merged, window, nodes: Vec::new(), lines: 0, known, last: Vec::new(), code, merged_parts: 0 }
+        let writer = Writer::new(Arc::clone(&machine));
+        Self { machine, merged, window, nodes: Vec::new(), lines: 0, known: Known::default(), writer, merged_parts: 0 }
     }
 
     /// Adds a node.
@@ -67,7 +66,7 @@ impl Program {
     /// Returns the program of all nodes, and how many parts were merged.
     pub fn finish(mut self) -> (Code, usize) {
         self.close();
-        (self.code, self.merged_parts)
+        (self.writer.finish(), self.merged_parts)
     }
 
     /// Returns when each line and each MV of the nodes since the last part begins and ends at the earliest, as if every slot, port
@@ -92,25 +91,21 @@ impl Program {
     fn close(&mut self) {
         self.lines = 0;
         let nodes = std::mem::take(&mut self.nodes);
-        let machine = Arc::clone(&self.machine);
-        let comments: Vec<String> = nodes.iter().map(|one| one.comment.clone()).collect();
-        let behind = (self.code.nodes.len(), std::mem::take(&mut self.last));
-        let busy = |lines: &[Arc<Lines>]| lines.iter().map(|own| own.busy.clone()).collect();
-        let mut shelf = Shelf::new(&machine);
-        let merged = if self.merged { merge(&machine, &shortened(&nodes), &mut shelf, &mut self.known) } else { None };
-        let (code, last) = if let Some((made, placed)) = merged {
+        let machine = &*self.machine;
+        let mut shelf = Shelf::new(machine);
+        let merged = if self.merged { merge(machine, &shortened(&nodes), &mut shelf, &mut self.known) } else { None };
+        let own = |lines: &[Arc<Lines>]| lines.iter().map(|own| own.busy.clone()).collect::<Vec<_>>();
+        let comments = nodes.iter().map(|node| node.comment.clone());
+        if let Some((made, placed)) = merged {
             self.merged_parts += 1;
-            let mut writer = Writer::new(&machine, &comments, busy(&made.lines), behind, true);
-            write(placed, &mut writer);
-            writer.finish()
+            self.writer.begin(comments.zip(own(&made.lines)), true);
+            write(placed, &mut self.writer);
         } else {
             let lines: Vec<Arc<Lines>> = nodes.iter().map(|node| shelf.of(&node.fragment)).collect();
-            let mut writer = Writer::new(&machine, &comments, busy(&lines), behind, false);
-            concatenate(&machine, &lines, &mut writer);
-            writer.finish()
-        };
-        self.last = last;
-        self.code.extend(code);
+            self.writer.begin(comments.zip(own(&lines)), false);
+            concatenate(machine, &lines, &mut self.writer);
+        }
+        self.writer.end();
     }
 }
 
@@ -122,7 +117,7 @@ fn shortened(nodes: &[Node]) -> Vec<(Fragment, Kind)> {
 /// Writes lines in the order of their steps, those of one step as one line.
 ///
 /// Such a line counts for the node that was placed there first.
-fn write(placed: Vec<Placed>, writer: &mut Writer<'_>) {
+fn write(placed: Vec<Placed>, writer: &mut Writer) {
     let mut order: Vec<(i64, bool, usize)> =
         placed.iter().enumerate().map(|(number, one)| (one.step, one.end == 0, number)).collect();
     order.sort_unstable();
@@ -142,7 +137,7 @@ fn write(placed: Vec<Placed>, writer: &mut Writer<'_>) {
 ///
 /// A transfer from DRAM is issued right after the last line that it must follow. That is the line that wrote the data it reads,
 /// or the last line that used its buffer. So it runs while earlier nodes still compute.
-fn concatenate(machine: &Machine, nodes: &[Arc<Lines>], writer: &mut Writer<'_>) {
+fn concatenate(machine: &Machine, nodes: &[Arc<Lines>], writer: &mut Writer) {
     // The transfers that are issued right behind a line.
     let mut behind: Map<Place, Vec<(usize, &Arc<Ready>)>> = Map::default();
     let mut moved: Set<(usize, usize)> = Set::default();
@@ -158,7 +153,7 @@ fn concatenate(machine: &Machine, nodes: &[Arc<Lines>], writer: &mut Writer<'_>)
             shared.push((place, ready));
         }
     }
-    let mut put_behind = |writer: &mut Writer<'_>, place| {
+    let mut put_behind = |writer: &mut Writer, place| {
         for (node, ready) in behind.remove(&place).into_iter().flatten() {
             writer.put(std::slice::from_ref(ready), &[node]);
         }

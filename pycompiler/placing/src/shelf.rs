@@ -106,81 +106,46 @@ fn ready(machine: &Machine, fragment: &Fragment) -> Lines {
     Lines { lines: lines.iter().map(|line| Arc::new(addressed.ready(line))).collect(), busy }
 }
 
-/// Lines between MVs, or an MV.
-enum Part<'a> {
-    Steps(Vec<&'a [Arc<Instruction>]>),
-    Move(&'a Line),
-}
-
 /// Returns the lines packed: instructions share lines where ports and hazards allow it. No instruction moves past an MV, or
 /// past a line that may wait for an MV.
 fn packed(machine: &Machine, lines: &[Line], addressed: &mut Addressed<'_>) -> Vec<Line> {
-    let parts = parts(lines, addressed);
-    let mut out = Vec::new();
-    for (number, part) in parts.iter().enumerate() {
-        let steps = match part {
-            Part::Move(line) => {
-                out.push((*line).clone());
-                continue;
-            }
-            Part::Steps(steps) => steps,
-        };
-        // If the next part reads results by forwarding, they must stay in the last line of this part. Then this part is not
-        // packed.
-        let mut following = parts[number + 1..].iter();
-        let following = following.find_map(|part| if let Part::Steps(steps) = part { steps.first() } else { None });
-        let taken = following.is_some_and(|step| step.iter().any(|one| !one.form.facts.takes.is_empty()));
-        let indirect = || steps.iter().copied().flatten().any(|one| indirect(one));
-        let found = if taken || indirect() {
-            None
-        } else {
-            let ops: Vec<Vec<_>> =
-                steps.iter().map(|step| step.iter().map(|one| addressed.op(one)).collect()).collect();
-            schedule(&machine.rules, &ops)
-        };
-        let all: Vec<_> = steps.iter().copied().flatten().collect();
-        match found {
-            None => out.extend(steps.iter().map(|step| Line::Step(step.to_vec()))),
-            Some(found) => out.extend(
-                found.iter().map(|line| Line::Step(line.iter().map(|&number| Arc::clone(all[number])).collect())),
-            ),
-        }
-    }
-    out
-}
-
-fn indirect(one: &Instruction) -> bool {
-    one.operands().any(|(operand, _)| matches!(operand, Operand::Pe(pe) if pe.indirect))
-}
-
-/// Cuts the lines at MVs, and before the first line that must wait for an MV.
-fn parts<'a>(lines: &'a [Line], addressed: &mut Addressed<'_>) -> Vec<Part<'a>> {
-    let mut out = Vec::new();
-    let mut part: Vec<&[Arc<Instruction>]> = Vec::new();
-    let mut moves: Vec<Ready> = Vec::new();
-    let mut close = |part: &mut Vec<&'a [Arc<Instruction>]>, next: Option<Part<'a>>| {
-        if !part.is_empty() {
-            out.push(Part::Steps(std::mem::take(part)));
-        }
-        out.extend(next);
-    };
-    for line in lines {
+    let (mut out, mut part, mut moves) = (Vec::new(), Vec::new(), Vec::<Ready>::new());
+    for (number, line) in lines.iter().enumerate() {
         let Line::Step(all) = line else {
-            close(&mut part, Some(Part::Move(line)));
+            out.extend(pack(machine, &std::mem::take(&mut part), &lines[number..], addressed));
+            out.push(line.clone());
             moves.push(addressed.ready(line));
             continue;
         };
-        let above = || all.iter().any(|one| one.operands().any(|(own, _)| matches!(own, Operand::Block(_))));
-        if !moves.is_empty() && above() {
-            let ready = addressed.ready(line);
-            let before = moves.len();
+        if !moves.is_empty() && any(all, |operand| matches!(operand, Operand::Block(_))) {
+            let (ready, before) = (addressed.ready(line), moves.len());
             moves.retain(|one| !one.needs.conflicts(&ready.needs));
             if moves.len() < before {
-                close(&mut part, None);
+                out.extend(pack(machine, &std::mem::take(&mut part), &lines[number..], addressed));
             }
         }
-        part.push(all);
+        part.push(all.as_slice());
     }
-    close(&mut part, None);
+    out.extend(pack(machine, &part, &[], addressed));
     out
+}
+
+/// Returns lines packed. If the next line of `rest` reads results by forwarding, they must stay in the last one of these lines.
+/// Then they are not packed.
+fn pack(machine: &Machine, part: &[&[Arc<Instruction>]], rest: &[Line], addressed: &mut Addressed<'_>) -> Vec<Line> {
+    let mut following = rest.iter().filter(|line| !line.is_move());
+    let taken =
+        following.next().is_some_and(|line| line.instructions().iter().any(|one| !one.form.facts.takes.is_empty()));
+    let all = part.concat();
+    let mut found = None;
+    if !taken && !any(&all, |operand| matches!(operand, Operand::Pe(pe) if pe.indirect)) {
+        let ops: Vec<Vec<_>> = part.iter().map(|step| step.iter().map(|one| addressed.op(one)).collect()).collect();
+        found = schedule(&machine.rules, &ops);
+    }
+    let Some(found) = found else { return part.iter().map(|step| Line::Step(step.to_vec())).collect() };
+    found.iter().map(|line| Line::Step(line.iter().map(|&number| Arc::clone(&all[number])).collect())).collect()
+}
+
+fn any(instructions: &[Arc<Instruction>], what: impl Fn(&Operand) -> bool) -> bool {
+    instructions.iter().any(|one| one.operands().any(|(operand, _)| what(operand)))
 }

@@ -8,14 +8,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Writes lines.
-pub(crate) struct Text<'a> {
-    machine: &'a Machine,
+pub(crate) struct Text {
+    machine: Arc<Machine>,
     names: Vec<Arc<str>>,
 }
 
-impl<'a> Text<'a> {
-    pub(crate) fn new(machine: &'a Machine) -> Self {
-        Self { machine, names: machine.names.all() }
+impl Text {
+    /// Returns a writer of lines whose names the machine knows now.
+    pub(crate) fn new(machine: Arc<Machine>) -> Self {
+        Self { names: machine.names.all(), machine }
     }
 
     pub(crate) fn name(&self, name: Name) -> &str {
@@ -94,7 +95,7 @@ impl<'a> Text<'a> {
     }
 
     fn pe(&self, one: &Pe, start: i64, out: &mut String) {
-        let machine = self.machine;
+        let machine = &*self.machine;
         let first = one.offsets.first().copied().unwrap_or(0);
         if one.memory == machine.masks {
             let _ = write!(out, "${}{}", machine.syntax.masks[0], (start + first) / machine.rules.cycles);
@@ -144,7 +145,7 @@ impl<'a> Text<'a> {
     /// A mask behind a mnemonic, or behind a destination of some words.
     fn mask(&self, register: Option<i64>, words: i64, shift: &Shift, out: &mut String) {
         let Some(first) = register else { return };
-        let machine = self.machine;
+        let machine = &*self.machine;
         // A plain mask leaves the second long word of an access unmasked.
         let width = if words > machine.long { self.width(words) } else { "" };
         let entry = (first + moved(shift, machine.masks)) / machine.rules.cycles;

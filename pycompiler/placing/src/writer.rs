@@ -56,16 +56,14 @@ pub struct Code {
     pub stalls: [i64; 3],
 }
 
-/// The lines of the last steps, newest first; None is an idle step.
-pub(crate) type Recent = Vec<Option<Needs>>;
-
 /// What was issued: recent steps, and the MVs that no line has waited for.
 struct Tracker {
     step: i64,
     moves: Vec<(i64, Arc<Ready>)>,
     last_tag: Option<i64>,
     reach: usize,
-    last: Recent,
+    /// The lines of the last steps, newest first; None is an idle step.
+    last: Vec<Option<Needs>>,
 }
 
 impl Tracker {
@@ -75,67 +73,70 @@ impl Tracker {
         self.note(vec![None; idle]);
     }
 
-    fn note(&mut self, newest: Recent) {
+    fn note(&mut self, newest: Vec<Option<Needs>>) {
         self.last.splice(0..0, newest);
         self.last.truncate(self.reach);
     }
 }
 
-/// A program of some nodes while it is written.
-pub(crate) struct Writer<'a> {
-    machine: &'a Machine,
-    text: Text<'a>,
+/// A program while it is written, part by part.
+pub(crate) struct Writer {
+    machine: Arc<Machine>,
+    text: Text,
     tracker: Tracker,
     clock: Clock,
     /// Whether a line without a `wait` takes that of an MV that has ended: it costs nothing there, and no idle step is needed
     /// for it later.
     early: bool,
-    comments: &'a [String],
-    /// The number of the first node in the text.
+    /// The number of the first node of this part.
     first: usize,
-    named: Vec<bool>,
+    /// What stands in front of the first line of each node that had none yet.
+    comments: Vec<Option<String>>,
     steps: i64,
     waits: i64,
     code: Code,
 }
 
-impl<'a> Writer<'a> {
-    /// Returns a writer of nodes with comments and counts of slots, behind the lines of the last steps.
-    pub(crate) fn new(
-        machine: &'a Machine,
-        comments: &'a [String],
-        busy: Vec<Vec<(Name, i64)>>,
-        (first, mut last): (usize, Recent),
-        early: bool,
-    ) -> Self {
+impl Writer {
+    pub(crate) fn new(machine: Arc<Machine>) -> Self {
         let reach = usize::try_from(machine.rules.reach()).unwrap_or(0);
-        last.resize(reach, None);
-        let nodes = busy.into_iter().map(|busy| Row { busy, ..Row::default() }).collect();
         Self {
-            machine,
-            text: Text::new(machine),
-            tracker: Tracker { step: 0, moves: Vec::new(), last_tag: None, reach, last },
+            text: Text::new(Arc::clone(&machine)),
+            tracker: Tracker { step: 0, moves: Vec::new(), last_tag: None, reach, last: vec![None; reach] },
             clock: Clock::new(machine.rules.cycles),
-            early,
-            comments,
-            first,
-            named: vec![false; comments.len()],
+            early: false,
+            first: 0,
+            comments: Vec::new(),
             steps: 0,
             waits: 0,
-            code: Code { nodes, ..Code::default() },
+            code: Code::default(),
+            machine,
+        }
+    }
+
+    /// Begins a part of nodes with comments and counts of slots.
+    pub(crate) fn begin(&mut self, nodes: impl Iterator<Item = (String, Vec<(Name, i64)>)>, early: bool) {
+        self.text = Text::new(Arc::clone(&self.machine));
+        (self.early, self.first, self.tracker.last_tag) = (early, self.comments.len(), None);
+        for (comment, busy) in nodes {
+            self.comments.push(Some(comment));
+            self.code.nodes.push(Row { busy, ..Row::default() });
         }
     }
 
     /// Writes a line of all instructions of `parts`, which counts for the first owner.
+    ///
+    /// Owners are counted from the first node of the part.
     pub(crate) fn put(&mut self, parts: &[Arc<Ready>], owners: &[usize]) {
-        self.belongs_to(owners);
+        let owners: Vec<usize> = owners.iter().map(|node| self.first + node).collect();
+        self.belongs_to(&owners);
         let Some(ready) = parts.first() else { return };
         if let Line::Move(one) = &ready.line {
             let one = Arc::clone(one);
             let cycles = self.transfer(ready, &one);
-            let machine = self.machine;
+            let machine = Arc::clone(&self.machine);
             let row = self.counted(owners[0]);
-            if let Some(dram) = one.in_dram(machine).filter(|dram| dram.value.is_some()) {
+            if let Some(dram) = one.in_dram(&machine).filter(|dram| dram.value.is_some()) {
                 // What an MV reads by addresses stands anywhere in its operand.
                 let each = if dram.entries.is_some() { one.words } else { dram.words };
                 let written = one.source.memory != dram.memory;
@@ -155,18 +156,18 @@ impl<'a> Writer<'a> {
             return;
         }
         self.code.runs.push((self.code.lines.len(), self.cycles(), owners.to_vec()));
-        let new: Vec<usize> = owners.iter().copied().filter(|&node| !self.named[node]).collect();
-        self.introduce(&new);
+        let new: Vec<usize> = owners.iter().copied().filter(|&node| self.comments[node].is_some()).collect();
+        self.introduce(new.iter().copied());
         if new != owners || new.len() > 1 {
-            let all: Vec<String> = owners.iter().map(|node| (self.first + node).to_string()).collect();
+            let all: Vec<String> = owners.iter().map(ToString::to_string).collect();
             self.code.lines.push(format!("# {}", all.join(" + ")));
         }
     }
 
-    fn introduce(&mut self, nodes: &[usize]) {
-        for &node in nodes {
-            self.named[node] = true;
-            self.code.lines.push(format!("# {}: {}", self.first + node, self.comments[node]));
+    fn introduce(&mut self, nodes: impl Iterator<Item = usize>) {
+        for node in nodes {
+            let comment = self.comments[node].take();
+            self.code.lines.extend(comment.map(|text| format!("# {node}: {text}")));
         }
     }
 
@@ -237,7 +238,7 @@ impl<'a> Writer<'a> {
         self.tracker.nops(idle);
         self.tracker.last_tag = Some(tag);
         self.tracker.moves.push((tag, Arc::clone(ready)));
-        if let Some(dram) = one.in_dram(self.machine).filter(|dram| dram.entries.is_none()) {
+        if let Some(dram) = one.in_dram(&self.machine).filter(|dram| dram.entries.is_none()) {
             if let Some(value) = dram.value {
                 let name = Arc::clone(&ready.node.names[value]);
                 self.code.relocations.push((self.code.lines.len(), name, dram.offset));
@@ -269,8 +270,8 @@ impl<'a> Writer<'a> {
         self.clock.wait(tag, self.tracker.step - steps);
     }
 
-    /// Waits for all MVs; returns the program, and the lines of its last steps.
-    pub(crate) fn finish(mut self) -> (Code, Recent) {
+    /// Ends a part: waits for all MVs.
+    pub(crate) fn end(&mut self) {
         let last = self.comments.len().checked_sub(1);
         let tags: Vec<i64> = self.tracker.moves.iter().map(|(tag, _)| *tag).collect();
         if let Some(last) = last.filter(|_| !tags.is_empty()) {
@@ -282,33 +283,11 @@ impl<'a> Writer<'a> {
         if let Some(last) = last {
             self.counted(last);
         }
-        let missing: Vec<usize> = (0..self.named.len()).filter(|&node| !self.named[node]).collect();
-        self.introduce(&missing);
-        self.code.cycles = self.cycles();
-        self.code.stalls = self.clock.stalls;
-        (self.code, self.tracker.last)
+        self.introduce(self.first..self.comments.len());
     }
-}
 
-impl Code {
-    /// Appends a program that follows.
-    pub(crate) fn extend(&mut self, other: Self) {
-        let (line, node, cycles) = (self.lines.len(), self.nodes.len(), self.cycles);
-        self.lines.extend(other.lines);
-        self.relocations.extend(other.relocations.into_iter().map(|(at, name, more)| (line + at, name, more)));
-        let moved = |(at, cycle, nodes): (usize, i64, Vec<usize>)| {
-            (line + at, cycles + cycle, nodes.into_iter().map(|one| node + one).collect())
-        };
-        self.runs.extend(other.runs.into_iter().map(moved));
-        self.flights.extend(other.flights.into_iter().map(|one| Flight {
-            node: node + one.node,
-            cycles: (cycles + one.cycles.0, cycles + one.cycles.1),
-            ..one
-        }));
-        self.nodes.extend(other.nodes);
-        self.cycles += other.cycles;
-        for (own, more) in self.stalls.iter_mut().zip(other.stalls) {
-            *own += more;
-        }
+    /// Returns the program.
+    pub(crate) fn finish(self) -> Code {
+        Code { cycles: self.cycles(), stalls: self.clock.stalls, ..self.code }
     }
 }
