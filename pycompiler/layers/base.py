@@ -21,6 +21,7 @@ from ..graph.layout import Layout, Layouts, Level, SubAxis, Ways
 from ..graph.plan import Plan
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
+from ..tolerance import MOVE
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,14 @@ class Layer(ABC):
 
     #: ONNX operator name (or the graph's own name, for transfers)
     op: str
-    #: device dtypes that the operator computes in
-    dtypes: frozenset[MNDtype]
+    #: device dtypes that the operator computes in; a layer that only moves elements takes all
+    dtypes: frozenset[MNDtype] = frozenset(MNDtype) - {MNDtype.UNKNOWN}
     #: whether it also works on halves that the compiler stores between convolutions
     halves: bool = False
     #: attributes that the operator understands
     attributes: frozenset[str] = frozenset()
     #: row of the tolerance table
-    error: str
+    error: str = MOVE
     #: a restriction, shown on the page of operators
     note: str = ""
     #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
@@ -221,6 +222,10 @@ class UntiedAxes(Layer):
 
 class Picks(UntiedAxes):
     """A layer that picks rows of a table, its first operand, by integers, its second one."""
+
+    note = "an index past the end picks the last row"
+    anchored = True
+    apart = True
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""

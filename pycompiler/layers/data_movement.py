@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
-from ..tolerance import MOVE
 from .base import UntiedAxes
 
 #: Device dtypes of the elements that may be moved.
@@ -27,7 +26,6 @@ class Moving(UntiedAxes):
     """An operator whose result consists of unchanged elements of its inputs."""
 
     dtypes = MOVED
-    error = MOVE
     anchored = True
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:

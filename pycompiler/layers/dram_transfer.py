@@ -10,11 +10,9 @@ from itertools import groupby
 from ..code.lines import BlockOperand, Move, Operand, PeOperand, Step, single_step
 from ..code.nest import Nest, Repeat, stages
 from ..cost.sequence import Stage
-from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import Layout, Level
 from ..machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
-from ..tolerance import MOVE
 from .base import Layer, Placement, SameAxes, layout_of
 from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
 from .switch.unit_masks import NUMBERS, UnitMasks
@@ -25,9 +23,6 @@ TURN = "turn"
 
 
 class _TransferLayer(SameAxes):
-    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    error = MOVE
-
     def __init__(self, op: str):
         self.op = op
         self.down = op == DOWNLOAD

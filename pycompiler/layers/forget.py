@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
-from ..tolerance import MOVE
 from .base import Layer, Placement, UntiedAxes
 
 FORGET = "MNCoreForget"
@@ -22,8 +20,6 @@ class Forget(UntiedAxes):
     """A node that reads a value and makes none."""
 
     op = FORGET
-    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    error = MOVE
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Take the value where it is."""

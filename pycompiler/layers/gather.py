@@ -16,7 +16,6 @@ from ..graph.digits import Part, parts
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level
 from ..machine import WORDS_PER_LONG, Target
-from ..tolerance import MOVE
 from .base import Cut, Layer, Picks, Placement, layout_of, misfits, operand_addresses
 from .data_movement import MOVED
 from .default_layout import built, closed, dense, small, whole_layout
@@ -35,10 +34,6 @@ class Gather(Picks):
     op = "Gather"
     dtypes = MOVED
     attributes = frozenset({"axis"})
-    error = MOVE
-    note = "an index past the end picks the last row"
-    anchored = True
-    apart = True
     rigid = True
 
     def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:

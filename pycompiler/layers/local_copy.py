@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from ..code.lines import alu_step
 from ..code.nest import Nest, Repeat
-from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..machine import Target
-from ..tolerance import MOVE
 from .base import Layer, OtherLm, SameAxes, not_apart
 from .scratch import vector
 
@@ -20,8 +18,6 @@ class LocalCopy(SameAxes, OtherLm):
     """A copy of all long words, in the other LM."""
 
     op = COPY
-    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    error = MOVE
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and changes of layout or dtype."""

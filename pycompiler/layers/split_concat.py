@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..pfvm.device_functions import RECUT
-from ..tolerance import MOVE
 from .base import Layer, Placement, UntiedAxes, layout_of
 from .dram_transfer_plan import plan_transfer
 
@@ -28,9 +26,6 @@ def slices_of(node: MNNode) -> tuple[str, tuple[str, ...]]:
 
 
 class _Slices(UntiedAxes):
-    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    error = MOVE
-
     def __init__(self, op: str):
         self.op = op
 

@@ -54,9 +54,9 @@ def part_variances(
         steps = (
             replace(squares, inputs=(found.values, found.values)),
             own,
-            _near(own, "Mul", (found.sum, found.mean), of_mean),
-            _near(own, "Sub", (sum_of_squares, of_mean), less),
-            _near(own, "Relu", (less,), total),
+            MNNode(of_mean, "Mul", (found.sum, found.mean), (of_mean,)).near(own),
+            MNNode(less, "Sub", (sum_of_squares, of_mean), (less,)).near(own),
+            MNNode(total, "Relu", (less,), (total,)).near(own),
         )
         # The squares come directly behind the values, what needs the mean where the sum was.
         edit.behind[made[found.values].name] += steps[:2]
@@ -150,7 +150,3 @@ class _Search:
         while name in self.made and self.made[name].op in VIEWS:
             name = self.made[name].inputs[0]
         return name
-
-
-def _near(node: MNNode, op: str, inputs: tuple[str, ...], output: str) -> MNNode:
-    return MNNode(output, op, inputs, (output,), source=node.source, segment=node.segment)

@@ -14,7 +14,6 @@ from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout, Layouts
 from ...machine import Target
 from ...pfvm.device_functions import LOOKUP
-from ...tolerance import MOVE
 from ..base import Cut, Picks, Placement, layout_of
 from ..data_movement import MOVED
 from .code import lookup_code
@@ -26,10 +25,6 @@ class Lookup(Picks):
 
     op = LOOKUP
     dtypes = MOVED
-    error = MOVE
-    note = "an index past the end picks the last row"
-    anchored = True
-    apart = True
     in_dram = frozenset({0})
 
     def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:

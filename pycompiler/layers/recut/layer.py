@@ -10,7 +10,6 @@ from ...graph.layout import Layouts
 from ...graph.runs import RUNS
 from ...machine import Target
 from ...pfvm.device_functions import RECUT
-from ...tolerance import MOVE
 from ..base import Placement, UntiedAxes, layout_of
 from ..data_movement import MOVED
 from .code import recut_code
@@ -28,7 +27,6 @@ class Recut(UntiedAxes):
 
     op = RECUT
     dtypes = frozenset(dtype for dtype in MOVED if dtype.bits in (32, 64))
-    error = MOVE
     attributes = frozenset({RUNS})
     anchored = True
     in_dram = frozenset(range(_MOST_INPUTS))

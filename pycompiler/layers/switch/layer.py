@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from ...code.nest import Nest, stages
 from ...cost.hazards import pass_hazards
 from ...cost.sequence import waiting_steps
-from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Level
 from ...graph.plan import OnePass
 from ...machine import Target
-from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of, not_apart
 from .pass_code import pass_code
 from .pass_moves import LayoutChange, NoPassError
@@ -25,8 +23,6 @@ class LayoutSwitch(UntiedAxes, OtherLm):
     """One pass of a layout switch; a switch without a plan has no passes yet."""
 
     op = SWITCH
-    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
-    error = MOVE
     schedules = (OnePass,)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:

@@ -9,9 +9,8 @@ from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layouts, Ways
 from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILES
-from ...tolerance import MOVE
 from ..base import Cut, OtherLm, not_apart
-from ..data_movement import MOVED, Moving
+from ..data_movement import Moving
 from .axes import other_axes
 from .code import tiles_code
 from .layouts import refusals, ways
@@ -26,9 +25,7 @@ class Tiles(Moving, OtherLm):
     """
 
     op = TILES
-    dtypes = MOVED
     attributes = frozenset(TILE_FACTS)
-    error = MOVE
     rigid = True
 
     def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
