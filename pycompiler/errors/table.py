@@ -234,11 +234,7 @@ TABLE: dict[str, Kind] = {
         RunError,
         "there is no device `{name}`",
         "{near}use {legal}",
-        {
-            "name": "emuu2",
-            "near": "did you mean `emu2`? ",
-            "legal": "emu2, mncore2:auto, pfvm:cpu",
-        },
+        {"name": "emuu2", "near": "did you mean `emu2`? ", "legal": "emu2, mncore2:auto, pfvm:cpu"},
     ),
     "P0602": Kind(
         RunError,

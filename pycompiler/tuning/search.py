@@ -49,11 +49,7 @@ class Tried(Artifacts):
 
 
 def try_options(
-    model: _Model,
-    machine: str,
-    device: str,
-    best: tuple[int, int] | None,
-    options: Options,
+    model: _Model, machine: str, device: str, best: tuple[int, int] | None, options: Options
 ) -> Tried | str:
     """Compile a model in a worker; a text says why there is no program.
 

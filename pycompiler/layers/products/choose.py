@@ -272,13 +272,7 @@ def _room(node: MNNode, layouts: Layouts, target: Target) -> bool:
     return matrix <= target.words("lm1") and sum(words.values()) <= target.words("lm0")
 
 
-def _bring(
-    node: MNNode,
-    graph: MNGraph,
-    layouts: Layouts,
-    hints: Layouts,
-    target: Target,
-) -> int:
+def _bring(node: MNNode, graph: MNGraph, layouts: Layouts, hints: Layouts, target: Target) -> int:
     """Estimate the cycles that bring the operands into their layouts.
 
     An operand that is on the device in another layout counts as a transfer from DRAM, without the

@@ -45,16 +45,15 @@ def gather(write: Writer) -> str | bool:
     axis = axis_of(write, 0)
     name = write.node.input[1]
     given, size = write.data.get(name), table.shape[axis]
+    shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
     if given is not None and given.size and long_axes.needs_dram(write, table.shape, axis, 1):
         places = given.reshape(-1) % size
         found = in_dram.pick(write, write.node.input[0], table.shape, axis, places)
         if found is not None:
-            shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
             return write.op("Reshape", found, write.ints(shape))
     fits = given is not None and max(given.size, size) <= write.rows
     if given is not None and (given.size == 1 or (given.size and fits)):
         part = write.pick(write.node.input[0], axis, given.reshape(-1) % size)
-        shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
         return write.op("Reshape", part, write.ints(shape))
     return gathered(write, name, index, axis)
 
