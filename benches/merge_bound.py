@@ -34,7 +34,7 @@ def bound_of(
     kinds: Sequence[Kind],
 ) -> Bound | None:
     """Return the bound of all orders of the nodes; None if they cannot be merged."""
-    program = Program(addresses, target, merged=True)
+    program = Program(addresses, target, merged=True, window=1 << 40)  # all nodes are one part
     for (name, comment, fragment), kind in zip(nodes, kinds, strict=True):
         program.add(name, comment, fragment, kind)
     placed = program.unlimited()

@@ -103,13 +103,15 @@ class Program:
 
     At its end every MV has finished. Without merging, a transfer from DRAM is issued as soon as its
     buffer in L2BM is free, so it runs while earlier nodes still compute. A part in which lines that
-    belong together cannot be kept together is not merged.
+    belong together cannot be kept together is not merged. A part has ``window`` lines of nodes.
     """
 
-    def __init__(self, addresses: Addresses, target: Target, *, merged: bool):
+    def __init__(
+        self, addresses: Addresses, target: Target, *, merged: bool, window: int | None = None
+    ):
         self._addresses, self._target, self._merged = addresses, target, merged
         self._machine = machine_of(target)
-        self._program = CodeProgram(self._machine, merged, WINDOW)
+        self._program = CodeProgram(self._machine, merged, window or WINDOW)
         self._nodes: list[str] = []
         # Keys are identities. The lines are kept so that no other ones get the same.
         self._lines: dict[int, tuple[Sequence[Line], CodeLines]] = {}
