@@ -6,9 +6,12 @@ such as the scheduler, share what they make: a `LayoutPlans` keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 
+from .errors import PycompilerError
 from .frontend.import_onnx import ImportedModel
 from .graph.graph import MNGraph, Side
 from .graph.text import print_graph
@@ -21,6 +24,7 @@ from .planners.given import Given
 from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
 from .planners.lpz.known import Known
+from .planners.lpz.planner import CHEAP
 from .planners.overrides import Overrides, check_overrides
 from .planners.parted_sums import part_sums
 from .planners.recut_chains import join_recuts
@@ -28,6 +32,8 @@ from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
 from .report.codegen_dir import DUMPS
 from .report.report import Report
+from .scheduler.address_planner import plan_addresses
+from .scheduler.schedulers import SCHEDULERS
 from .simulation.sequence import Estimates
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
@@ -116,28 +122,31 @@ def _steps(
     imported: ImportedModel, target: Target, given: Given, report: Report, known: Known
 ) -> Iterator[_Step]:
     """Run the passes in order, with the verifier after each."""
-    overrides = given.overrides
+    overrides, updates = given.overrides, imported.updates
     sliced = SlicedLayouts(target, given, known)
-
-    def sides(graph: MNGraph) -> MNGraph:
-        return plan_sides(graph, strict=given.strict)
-
-    def dtypes(graph: MNGraph) -> MNGraph:
-        return plan_dtypes(graph, target, given, imported.registered, imported.constants)
 
     def locations(graph: MNGraph) -> MNGraph:
         return check_room(plan_locations(join_recuts(graph, overrides), overrides), target)
 
-    def slices(graph: MNGraph) -> MNGraph:
-        return part_sums(sliced.cut(graph), target)
+    def layouts(graph: MNGraph) -> MNGraph:
+        nonlocal sliced
+        made = sliced.lay_out(graph)
+        with suppress(PycompilerError):  # those of the pass `time_slice` come there
+            sliced.plan(made)
+            if given.layout_planner == "lpz" and known.work < CHEAP:
+                other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
+                other.plan(laid := other.lay_out(graph))
+                if _cycles(other, given, updates) < _cycles(sliced, given, updates):
+                    sliced, made = other, laid
+        return made
 
     passes = (
-        ("side", sides),
-        ("dtype", dtypes),
+        ("side", partial(plan_sides, strict=given.strict)),
+        ("dtype", lambda g: plan_dtypes(g, target, given, imported.registered, imported.constants)),
         ("location", locations),
-        ("layout", sliced.lay_out),
-        ("time_slice", sliced.plan),
-        ("slices", slices),
+        ("layout", layouts),
+        ("time_slice", lambda graph: sliced.plan(graph)),
+        ("slices", lambda _: part_sums(sliced.cut(), target)),
     )
     assert len(passes) == PASSES
     rules = (*STRUCTURE, *RULES)
@@ -148,6 +157,17 @@ def _steps(
             graph = verify(run(graph), target, rules)
             row |= _counts(graph)
         yield _Step(name, graph, print_graph(graph).encode(), sliced.facts)
+
+
+def _cycles(sliced: SlicedLayouts, given: Given, renewed: Mapping[str, str]) -> int:
+    """Estimate the cycles of planned layouts, with one scheduler for all that may follow.
+
+    Then all schedulers get the same layouts, and results have the same bits.
+    """
+    target, overrides = sliced.target, given.overrides
+    graph = part_sums(sliced.cut(), target)
+    graph = SCHEDULERS["spill_opt"](graph, target, given.sram_budget, overrides, renewed)
+    return Estimates().cycles(plan_addresses(graph, target, overrides, renewed), target)
 
 
 def _counts(graph: MNGraph) -> dict[str, int]:

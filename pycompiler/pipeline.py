@@ -14,12 +14,10 @@ from .garbage import without_collection
 from .graph.graph import MNGraph
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
-from .layers.forget import without_forgets
 from .layers.operators import RULES
-from .machine import Target
 from .planners.lpz.known import Known
 from .planners.no_room import on_the_host
-from .planners.overrides import Overrides, with_io_layouts
+from .planners.overrides import with_io_layouts
 from .report.bound import record_bound
 from .report.codegen_dir import DUMPS, L3IR, STRIPPED, TRACE
 from .report.node_trace import node_trace
@@ -140,14 +138,14 @@ def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planne
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
-    searches = Searches(request, imported.updates)
-    addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
-    plain, share = SCHEDULERS.get(options.scheduler), options.sram_budget
+    plain, share, renewed = SCHEDULERS.get(options.scheduler), options.sram_budget, imported.updates
+    searches = Searches(request, renewed)
+    addressed = partial(plan_addresses, target=target, overrides=overrides, renewed=renewed)
 
     def schedule(graph: MNGraph) -> MNGraph:
         if plain is None:
             return searches.schedule(graph)
-        return plain(graph, target, share, overrides, imported.updates)
+        return plain(graph, target, share, overrides, renewed)
 
     passes: list[tuple[str, Callable[[MNGraph], MNGraph]]]
     passes = [(SIMULATED, searches.simulate)] if searches.simulates else []
@@ -169,9 +167,3 @@ def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planne
 
 def _texts(graph: MNGraph) -> dict[str, bytes]:
     return {L3IR: print_graph(graph).encode(), STRIPPED: stripped(graph)}
-
-
-def _addressed(
-    graph: MNGraph, target: Target, overrides: Overrides, renewed: Mapping[str, str]
-) -> MNGraph:
-    return plan_addresses(without_forgets(graph), target, overrides, renewed)

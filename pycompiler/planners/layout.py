@@ -92,12 +92,6 @@ def _lpz(
     return found
 
 
-def _first_arrival(
-    graph: MNGraph, target: Target, wanted: Layouts, facts: LayoutFacts, known: Known
-) -> Laid:
-    return FirstArrival(graph, target, wanted).run()
-
-
 def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Layouts:
     """Return, for each value in ``given``, the layout of the operand that ``given`` names.
 
@@ -124,7 +118,7 @@ def _with_plans(graph: MNGraph, plans: Plans) -> MNGraph:
 #: to the family.
 PLANNERS: Mapping[str, _Planner] = {
     "lpz": _lpz,
-    "first_arrival": _first_arrival,
+    "first_arrival": lambda graph, target, wanted, *_: FirstArrival(graph, target, wanted).run(),
     **{f"lpz:{name}": partial(_lpz, family=name) for name in FAMILIES},
 }
 

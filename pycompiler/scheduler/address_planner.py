@@ -15,6 +15,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
 from ..layers.dram_transfer import DOWNLOAD, take_turns
 from ..layers.dram_transfer_plan import dram_words, plan_transfer
+from ..layers.forget import without_forgets
 from ..layers.split_concat import CONCAT, SPLIT, slices_of
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_addresses
@@ -40,14 +41,14 @@ def plan_addresses(
     overrides: Overrides | None = None,
     renewed: Mapping[str, str] | None = None,
 ) -> MNGraph:
-    """Set the address of every device value.
+    """Set the address of every device value, and leave out what has no code.
 
     ``renewed`` maps the key of an output to the registered value whose new value it is. The new
     value takes over the words of the old one where it can.
     P0302 if the values do not fit DRAM, P0304 if they do not fit LM. P0306 if an override gives an
     address that is impossible.
     """
-    given = wanted_addresses(overrides or {})
+    given, graph = wanted_addresses(overrides or {}), without_forgets(graph)
     last = graph.last_use()
     end = len(graph.nodes)
     born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}

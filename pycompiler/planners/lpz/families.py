@@ -20,8 +20,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level
 from ...layers.default_layout import built
 from ...machine import Target
 from ..first_arrival import FirstArrival
-from .costs import Costs
-from .growth import MOST, Seed, carry_seeds
+from .growth import MOST, Seed
 from .pools import Pools
 
 
@@ -53,8 +52,8 @@ LARGEST = 2
 
 
 def add_families(
-    pools: Pools, costs: Costs, names: Sequence[str] = tuple(FAMILIES), most: int | None = LARGEST
-) -> Iterator[Seed]:
+    pools: Pools, names: Sequence[str] = tuple(FAMILIES), most: int | None = LARGEST
+) -> Iterator[list[Seed]]:
     """Add the candidates of one family after the other, for the ``most`` largest regions.
 
     Yields the candidate of each region that has one in the family, the largest region's first.
@@ -64,11 +63,10 @@ def add_families(
         for name in names:
             seed = _seed(pools, number, name, inner)
             if seed is not None:
-                carry_seeds(pools, [seed], costs)
-                yield seed
+                yield [seed]
 
 
-def add_everywhere(pools: Pools, costs: Costs) -> Iterator[list[Seed]]:
+def add_everywhere(pools: Pools) -> Iterator[list[Seed]]:
     """Add the candidates of one family after the other, for all regions together.
 
     Yields the candidates of the regions that have one in the family.
@@ -79,7 +77,7 @@ def add_everywhere(pools: Pools, costs: Costs) -> Iterator[list[Seed]]:
             for number in _regions(pools)
         ]
         seeds = [seed for seed in made if seed is not None]
-        if carry_seeds(pools, seeds, costs):
+        if seeds:
             yield seeds
 
 

@@ -28,14 +28,12 @@ class Seed(NamedTuple):
     candidate: Candidate
 
 
-def carry_seeds(pools: Pools, seeds: Sequence[Seed], costs: Costs) -> bool:
-    """Carry the candidates of seeds, if there are any; whether there are."""
+def carry_seeds(pools: Pools, seeds: Sequence[Seed], costs: Costs) -> None:
+    """Carry the candidates of seeds through the graph."""
     carried: list[list[Candidate]] = [[] for _ in pools.variables]
     for seed in seeds:
         carried[seed.number].append(seed.candidate)
-    if seeds:
-        carry(pools, carried, costs)
-    return bool(seeds)
+    carry(pools, carried, costs)
 
 
 def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:

@@ -15,8 +15,7 @@ from ...graph.graph import MNValue
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...layers.default_layout import built
 from ...machine import Target
-from .costs import Costs
-from .growth import MOST, Seed, carry_seeds
+from .growth import MOST, Seed
 from .pools import Pools
 
 #: The name of what comes of it, beside those of families.
@@ -27,14 +26,14 @@ _SHAPES = 4
 _LEVELS: list[Level] = [level for level in UNIT_LEVELS if level is not Level.PE]
 
 
-def add_in_order(pools: Pools, chosen: Sequence[int], costs: Costs) -> Iterator[list[Seed]]:
+def add_in_order(pools: Pools, chosen: Sequence[int]) -> Iterator[list[Seed]]:
     """Add what regions have chosen with their units in order, one shape after the other.
 
     Yields the seeds of all regions of a shape, a few shapes, the largest ones first.
     """
     shapes = _shapes(pools, chosen)
     for shape in sorted(shapes, key=lambda shape: -prod(shape) * len(shapes[shape]))[:_SHAPES]:
-        seeds = _added(pools, shapes[shape], costs)
+        seeds = _added(pools, shapes[shape])
         if seeds:
             yield seeds
 
@@ -57,15 +56,14 @@ def _shapes(pools: Pools, chosen: Sequence[int]) -> dict[tuple[int, ...], _Found
     return shapes
 
 
-def _added(pools: Pools, found: _Found, costs: Costs) -> list[Seed]:
-    """Add a candidate to each region, and carry them; return those that could be added."""
+def _added(pools: Pools, found: _Found) -> list[Seed]:
+    """Add a candidate to each region; return those that could be added."""
     variables = pools.variables
     seeds: list[Seed] = []
     for number, value, layout in found:
         seed = pools.seeded(variables[number], (value, layout, None))
         if seed is not None and variables[number].add(seed, MOST):
             seeds.append(Seed(NAME, number, seed))
-    carry_seeds(pools, seeds, costs)
     return seeds
 
 

@@ -21,10 +21,12 @@ Offer = tuple[tuple[Layout, ...], Plan | None]
 class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
-    It is for one machine. ``work`` counts the costs of variables and pairs that searches have taken
-    in. ``choice`` has what searches chose for variables that are alike.
+    It is for one machine. With ``apart``, searches try one family for all regions last, not first.
+    ``work`` counts the costs of variables and pairs that searches have taken in. ``choice`` has
+    what searches chose for variables that are alike.
     """
 
+    apart: bool = False
     work: int = 0
     choice: dict[object, tuple[Layouts, Plan | None]] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)

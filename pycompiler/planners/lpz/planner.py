@@ -9,7 +9,7 @@ at next. The result never costs more than the first-arrival layouts, with which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from itertools import chain
 
 from ...graph.graph import MNGraph
 from ...graph.layout import Layouts
@@ -18,7 +18,7 @@ from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import TOO_LARGE, Costs
 from .families import add_everywhere, add_families, input_families
-from .growth import MOST, Seed, grow
+from .growth import MOST, Seed, carry_seeds, grow
 from .held import move_held
 from .in_order import add_in_order
 from .known import Known
@@ -50,9 +50,6 @@ def _worth(now: int) -> float:
     return now % TOO_LARGE * WORTH
 
 
-T = TypeVar("T")
-
-
 class LayoutPlannerZ:
     """The planner of one graph; its anchored nodes must have switches around them.
 
@@ -75,10 +72,9 @@ class LayoutPlannerZ:
         self.taken: tuple[str, tuple[str, ...]] | None = None
         #: Whether the last search ended because nothing cheaper was left to look at.
         self.exhausted = False
-        known = known or Known()
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
-        self.pools = Pools(graph, target, wanted, first, known, stands or {})
+        self.pools = Pools(graph, target, wanted, first, self.costs.known, stands or {})
         #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 
@@ -108,12 +104,13 @@ class LayoutPlannerZ:
 
     def _anew(self, best: list[int]) -> list[int]:
         """Return the cheapest choice that all trials find."""
-        best = self._everywhere(best)
+        best = best if self.costs.known.apart else self._everywhere(best)
         best = self._turned(self._from_inputs(self._grown(self._search(best))))
-        for seed in self._affordable(add_families(self.pools, self.costs)):
-            best = self._beside(best, [seed])
+        for seeds in self._affordable(add_families(self.pools)):
+            best = self._beside(best, seeds)
         best = self._varied(self._turned(best))
-        for seeds in self._affordable(add_in_order(self.pools, best, self.costs)):
+        together = add_everywhere(self.pools) if self.costs.known.apart else ()
+        for seeds in self._affordable(chain(add_in_order(self.pools, best), together)):
             best = self._beside(best, seeds, far=True)
         return best
 
@@ -122,7 +119,7 @@ class LayoutPlannerZ:
 
         A family is looked into if the guesses of switches say that it may be cheaper.
         """
-        for seeds in self._affordable(add_everywhere(self.pools, self.costs)):
+        for seeds in self._affordable(add_everywhere(self.pools)):
             now, start = self.tables.total(best), self.tables.only(best, seeds)
             search, found = self.tables.search(), best
             if search.total(search.cheapest(start)) < now:
@@ -132,15 +129,16 @@ class LayoutPlannerZ:
             best = min(best, found, key=self.tables.total)
         return best
 
-    def _affordable(self, trials: Iterable[T]) -> Iterator[T]:
+    def _affordable(self, trials: Iterable[list[Seed]]) -> Iterator[list[Seed]]:
         """Yield what is tried next, with its candidates in the tables, while there is work left."""
-        if self._spent:
-            return
-        for trial in trials:
-            self.tables.take_in()
-            yield trial
-            if self._spent:
-                return
+        left = iter(trials)
+        while not self._spent and (seeds := next(left, None)) is not None:
+            self._take_in(seeds)
+            yield seeds
+
+    def _take_in(self, seeds: Sequence[Seed]) -> None:
+        carry_seeds(self.pools, seeds, self.costs)
+        self.tables.take_in()
 
     @property
     def _spent(self) -> bool:
@@ -212,8 +210,8 @@ class LayoutPlannerZ:
         The largest region that may have them gets them. If no region may, all choose freely.
         """
         possible = self.tables.total(best) // TOO_LARGE
-        for seed in add_families(self.pools, self.costs, (family,), None):
-            self.tables.take_in()
+        for [seed] in add_families(self.pools, (family,), None):
+            self._take_in([seed])
             found = self._forced(best, [seed], self.tables.total(best))
             if self.tables.total(found) // TOO_LARGE <= possible:
                 self.taken = seed.name, self.pools.variables[seed.number].values

@@ -99,7 +99,7 @@ class SlicedLayouts:
         )
         return self._found
 
-    def cut(self, graph: MNGraph) -> MNGraph:
+    def cut(self) -> MNGraph:
         """Make nodes and values for every slice, and place them."""
         assert self._found is not None
         return plan_locations(cut_into_slices(self._found), self.given.overrides)

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...errors import NoRoomError
 from ...graph.graph import MNGraph
-from ...layers.forget import without_forgets
 from ...machine import Target
 from ...planners.overrides import Overrides, wanted_addresses, wanted_keeping, wanted_locations
 from ...simulation.graph_costs import Simulation
@@ -81,7 +80,7 @@ class Annealing:
             rooms = [int(target.words(bank.memory) * part * share) for bank in BANKS]
             found = self._searched(problem, rooms, target)
             try:
-                plan_addresses(without_forgets(found), target, overrides, self.renewed)
+                plan_addresses(found, target, overrides, self.renewed)
             except NoRoomError:
                 continue
             return found

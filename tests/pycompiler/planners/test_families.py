@@ -141,11 +141,12 @@ def test_pictures_get_families_of_their_channels(monkeypatch: pytest.MonkeyPatch
     original, seen = planner.add_families, []
 
     def recorded(*arguments: Any) -> Iterator[Any]:
-        for seed in original(*arguments):
+        for seeds in original(*arguments):
             pools = arguments[0]
-            (name, *_) = pools.variables[seed.number].values
-            seen.append(_axes_of(seed.candidate[name], Level.W))
-            yield seed
+            for seed in seeds:
+                (name, *_) = pools.variables[seed.number].values
+                seen.append(_axes_of(seed.candidate[name], Level.W))
+            yield seeds
 
     monkeypatch.setattr(planner, "add_families", recorded)
     rng = np.random.default_rng(0)

@@ -64,7 +64,7 @@ def plan_anew(
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:
-    """Return how often each set of cuts is planned from now on."""
+    """Return how often each set of cuts is planned from now on, from each start."""
     runs: Counter[object] = Counter()
     plain = layout.PLANNERS["lpz"]
 
@@ -75,7 +75,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[object]:
         facts: LayoutFacts,
         known: Known,
     ) -> Mapping[str, Layout]:
-        runs[tuple(value.type for value in graph.values.values())] += 1
+        runs[known.apart, *(value.type for value in graph.values.values())] += 1
         return plain(graph, target, wanted, facts, known)
 
     monkeypatch.setattr(layout, "PLANNERS", {**layout.PLANNERS, "lpz": plan})
