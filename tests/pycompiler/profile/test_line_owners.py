@@ -24,7 +24,7 @@ from pycompiler.app.model import App, DeviceSegment
 from pycompiler.app.writer import write_app
 from pycompiler.build import build, load_function
 from pycompiler.debug.moments import Moments
-from pycompiler.emit import windows
+from pycompiler.emit import program as emitted
 from pycompiler.emit.line_table import LineTable
 from pycompiler.errors import PycompilerError
 from pycompiler.graph.text import parse_graph
@@ -96,11 +96,11 @@ def by_time_line(app: App, target: Target) -> Counter[str]:
 
 @pytest.mark.parametrize("emit", ["concat", "l1merge"])
 @pytest.mark.parametrize("seed", sampled(range(8), every=4))
-@pytest.mark.parametrize("window", [windows.WINDOW, 5])
+@pytest.mark.parametrize("window", [emitted.WINDOW, 5])
 def test_sums_of_all_tools_are_those_of_the_report(
     seed: int, window: int, emit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW", window)  # a short one: the program has many parts
+    monkeypatch.setattr(emitted, "WINDOW", window)  # a short one: the program has many parts
     folder, inputs = folder_of(tmp_path, seed, emit)
     target, app = load_target("mini"), app_of(folder)
     report = json.loads((folder / "report.json").read_text())
