@@ -2,7 +2,7 @@
 
 use crate::code_machine::{counts, PyCodeLines, PyCodeMachine};
 use placing::{Code, Fragment, Kind, Node, Program, Values};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl PyCodeProgram {
     /// Returns when each line and each MV of the nodes begins and ends at the earliest, in cycles, as if every slot, port and
     /// memory were free, and for how many cycles it holds which of them.
     ///
-    /// None if lines that belong together cannot be kept together. Raises KeyError if the program was returned before.
+    /// None if lines that belong together cannot be kept together. Raises ValueError if the program was returned before.
     fn unlimited(&mut self, py: Python<'_>) -> PyResult<Option<Vec<Held>>> {
         let program = self.program.as_mut().ok_or_else(finished)?;
         let found = py.detach(|| program.unlimited());
@@ -89,7 +89,7 @@ impl PyCodeProgram {
         Ok(found.map(|all| all.into_iter().map(|(start, end, uses)| (start, end, named(uses))).collect()))
     }
 
-    /// Returns the program of all nodes; none may come behind. Raises KeyError if it was returned before.
+    /// Returns the program of all nodes; none may come behind. Raises ValueError if it was returned before.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Found<'py>> {
         let program = self.program.take().ok_or_else(finished)?;
         let (code, parts) = py.detach(|| program.finish());
@@ -110,5 +110,5 @@ impl PyCodeProgram {
 }
 
 fn finished() -> PyErr {
-    PyKeyError::new_err("the program was returned before")
+    PyValueError::new_err("the program was returned before")
 }

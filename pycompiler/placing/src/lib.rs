@@ -1,8 +1,9 @@
-//! Places instructions in steps: each at the first step that hazards, slots and ports allow.
+//! Programs: from the lines of nodes to assembly text. Each instruction goes to the first step that hazards, slots and ports allow.
 //!
-//! `rules` has the machine's rules, `op` what an instruction needs, and `line` what the instructions of one step occupy.
-//! `placing` finds the step of an instruction. On it stand the list scheduler of one node (`schedule`) and the timeline of a
-//! whole program (`timeline`), in which MVs run beside the lines. `rows` makes pipelines of programs that run over many rows.
+//! `code` has the lines as layers write them, `machine` and `rules` what the spec says, `op` and `ready` lines at their addresses.
+//! `placing` finds the step of an instruction; on it stand the list scheduler of one node (`schedule`, `shelf`) and the timeline
+//! of a whole program (`timeline`), in which MVs run beside the lines. `merge` places nodes there, with words from `allocator`;
+//! `writer` adds idle steps and waits, and `text` writes. `rows` makes pipelines of programs that run over many rows.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
