@@ -31,6 +31,7 @@ from .pfvm.sizes import Sizes
 from .pfvm.well_formed import check_model
 from .pipeline import Artifacts
 from .presets.read import environment_facts
+from .profile.compile_trace import traced
 from .report.codegen_dir import (
     LOG_JSON,
     LOG_TEXT,
@@ -91,7 +92,7 @@ def build(
     report.expect(2 + (cache is not None))
     report.after = _kept_at_times(folder, report)
     shown = progress_bar(report, shown=progress), folded_warnings((HostFallbackWarning,))
-    with _left_on_failure(folder, report), holding(), shown[0], shown[1]:
+    with _left_on_failure(folder, report), traced(options or {}), holding(), shown[0], shown[1]:
         checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
         searches = "tune" not in with_preset(dict(options or {}))
         anneals = checked.scheduler == ANNEALED

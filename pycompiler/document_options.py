@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .options import OPTIONS, Effect, Option, effect_note
+from .options import OPTIONS, Effect, Option
 from .pages import write_page
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
@@ -32,12 +32,9 @@ def page() -> str:
 
 def _row(name: str, known: Option) -> str:
     default = "none" if known.optional else f"`{known.default!r}`"
+    meaning = known.doc.replace("|", "\\|")
     covered = "yes" if known.effect is Effect.RESULT else "no"
-    return f"| `{name}` | {known.legal} | {default} | {_meaning(known)} | {covered} |\n"
-
-
-def _meaning(known: Option) -> str:
-    return (known.doc + effect_note(known)).replace("|", "\\|")
+    return f"| `{name}` | {known.legal} | {default} | {meaning} | {covered} |\n"
 
 
 if __name__ == "__main__":

@@ -30,10 +30,11 @@ from .disassemble.command import disassemble
 from .errors import error, located
 from .files import read_input, write_file
 from .memory.command import memory
-from .options import OPTIONS, effect_note
+from .options import OPTIONS
 from .partitioning.command import partition_command
 from .pfvm.sizes import Sizes
 from .profile.command import profile
+from .profile.compile_trace import PICTURE, TABLE
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .runtime.app_file import app_of, placed_app, target_of
 from .runtime.device import Board, find_device
@@ -64,7 +65,7 @@ def _option_help() -> str:
     shown = ["Options for -O:"]
     for key, known in OPTIONS.items():
         default = "" if known.optional else f", default {known.default!r}"
-        shown.append(f"{key} ({known.legal}{default}): {known.doc}{effect_note(known)}.")
+        shown.append(f"{key} ({known.legal}{default}): {known.doc}.")
     return "\n\n".join(shown)
 
 
@@ -76,14 +77,24 @@ def _option_help() -> str:
     "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
 )
 @click.option("--top", type=click.IntRange(1), help="show only the nodes with the most cycles")
+@click.option("--trace-compile", type=NEW_FOLDER, help="folder for what the compile takes")
 @takes_sizes
 def compile_command(
-    model: Path, out: Path, device: str, settings: tuple[str, ...], top: int | None, sizes: Sizes
+    model: Path,
+    out: Path,
+    device: str,
+    settings: tuple[str, ...],
+    top: int | None,
+    trace_compile: Path | None,
+    sizes: Sizes,
 ) -> None:
     """Compile an ONNX MODEL into a codegen_dir."""
+    options = read_options(settings)
+    if trace_compile is not None:
+        options["trace_compile"] = trace_compile
     with located(model):
         made = partial(load_model, model, sizes, claim_data)
-        build(made, device, _board(device), read_options(settings), out, progress=True)
+        build(made, device, _board(device), options, out, progress=True)
     facts = json.loads(read_file(out, REPORT))
     console = table_console()
     if facts["tuning"]:
@@ -91,6 +102,8 @@ def compile_command(
     if facts["nodes"]:
         console.print(summary_table(facts, f"{model.name} for {device}", top))
     console.print("\n".join(closing_lines(facts, f"; files in {out}")), soft_wrap=True)
+    if trace_compile is not None:
+        click.echo(f"wrote {trace_compile / TABLE} and {PICTURE}")
 
 
 @commands.command()

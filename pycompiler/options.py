@@ -52,24 +52,18 @@ class Effect(Enum):
     RESULT = "the result"
     #: something else: the option is not part of the cache key
     OTHER = "something else"
-    #: nothing: the option is accepted for scripts that give it, with a warning
-    NONE = "nothing"
-    #: nothing, and a result without it would be wrong: values other than the default are refused
-    REFUSED = "nothing; other values are refused"
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option. ``reason`` says why it changes nothing, if it does not."""
+    """What is known of an option."""
 
     default: Any
     legal: str
     accepts: Callable[[Any], bool]
     doc: str
     effect: Effect
-    reason: str
     read: Callable[[Any], Any]
-    instead: Mapping[Any, Any]
 
     @property
     def optional(self) -> bool:
@@ -87,16 +81,14 @@ def option(
     doc: str,
     effect: Effect = Effect.RESULT,
     *,
-    reason: str = "",
     read: Callable[[Any], Any] = lambda value: value,
-    instead: Mapping[Any, Any] | None = None,
 ) -> Any:
     """Declare an option as a field of :class:`Options`.
 
     ``values`` names the legal values and checks one. ``read`` makes of a legal value what the
-    passes read. ``instead`` maps legal values that are not implemented to those that stand in.
+    passes read.
     """
-    facts = Option(default, *values, doc, effect, reason, read, instead or {})
+    facts = Option(default, *values, doc, effect, read)
     return field(default_factory=lambda: default, metadata={_OPTION: facts})
 
 
@@ -244,6 +236,13 @@ class Options:
         Effect.OTHER,
         read=Path,
     )
+    trace_compile: Path | None = option(
+        None,
+        _PATH,
+        "write what the compile takes, by pass, step and operator, to files in this folder",
+        Effect.OTHER,
+        read=Path,
+    )
     option_json: Any = option(
         None,
         _PATH,
@@ -317,9 +316,8 @@ OPTIONS: dict[str, Option] = {
 def parse_options(options: Mapping[str, Any] | None) -> Options:
     """Check ``options``.
 
-    P0701 for an unknown key, P0702 for a value that is not legal, P0703 for one whose effect is
-    missing; P0001 and P0310 for a file of forced layouts that cannot be read, P0001 and P0706 for a
-    preset.
+    P0701 for an unknown key, P0702 for a value that is not legal; P0001 and P0310 for a file of
+    forced layouts that cannot be read, P0001 and P0706 for a preset.
     """
     given = _with_steps(with_preset(dict(options or {})))
     values: dict[str, Any] = {}
@@ -333,17 +331,8 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
             continue
         if not known.accepts(value):
             raise error("P0702", key=key, value=repr(value), legal=known.legal)
-        if known.effect is Effect.REFUSED and value != known.default:
-            remedy = f"leave the option `{key}` out"
-            raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
-        if known.effect is Effect.NONE and value != known.default:
-            ineffective.append(f"`{key}` ({known.reason})")
         if key == "envs" and (others := sorted(value.keys() - {FOLDER, FIND_BEST, SA_STEPS})):
             ineffective.append(f"`envs` (no pass reads {', '.join(others)})")
-        if known.instead and value in known.instead:
-            stand_in = known.instead[value]
-            ineffective.append(f"`{key}={value}` (not implemented: `{stand_in}` takes its place)")
-            value = stand_in
         values[key] = known.read(value)
     if "tune" not in values and wants_best(values.get("envs")):
         values["tune"] = ALL
@@ -367,18 +356,6 @@ def _with_steps(given: dict[str, Any]) -> dict[str, Any]:
         return given
     text = str(wanted)
     return {**given, name: int(text) if text.isascii() and text.isdecimal() else wanted}
-
-
-def effect_note(known: Option) -> str:
-    """Return what a list of the options adds about one that changes nothing; else nothing."""
-    if known.effect is Effect.NONE:
-        return f"; changes nothing: {known.reason}"
-    if known.effect is Effect.REFUSED:
-        return f"; other values are refused: {known.reason}"
-    return "".join(
-        f"; `{given}` is not implemented, `{stand_in}` takes its place"
-        for given, stand_in in known.instead.items()
-    )
 
 
 def decisive(options: Options) -> dict[str, Any]:

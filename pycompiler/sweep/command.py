@@ -111,7 +111,7 @@ def read_options(settings: Sequence[str]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             options[key] = value
         if key in OPTIONS and OPTIONS[key].legal == "a path":
-            claim(str(options[key]), f"-O {key}", written=key == "out_onnx")
+            claim(str(options[key]), f"-O {key}", written=key in ("out_onnx", "trace_compile"))
     return options
 
 
