@@ -4,6 +4,8 @@
 (() => {
   const { h, load, number, percent, table, head, route, view, node } = dashboard;
   const words = (row) => (row.dram_words ? (row.dram_words.read || 0) + (row.dram_words.written || 0) : 0);
+  const bounds = (bound) => [["mau", "products"], ["dram", "DRAM"], ["vector", "vectors"]]
+    .map(([key, name]) => `${name} ${number(bound[key])}${key === bound.binds ? " binds" : ""}`).join(", ");
   const factor = (row) => (row.bound && typeof row.bound.factor === "number" ? row.bound.factor : 0);
   const badge = (status) => h("span", { class: `badge ${status}` }, String(status));
 
@@ -66,7 +68,7 @@
     const shown = compile.nodes || compile.status === "ok" ? figures : figures.slice(-1);
     parts.push(h("div", { class: "cards" }, shown.filter(([, value]) => typeof value === "number")
       .map(([title, value]) => h("div", { class: "card" }, h("b", null, number(value)), title))));
-    if (factor(compile)) parts.push(h("p", null, `The program takes ${factor(compile).toFixed(1)} times as long as its bound.`));
+    if (factor(compile)) parts.push(h("p", null, `The program takes ${factor(compile).toFixed(1)} times as long as its bound: ${bounds(bound)}.`));
     parts.push(...shares(compile.cycle_shares));
     if (compile.parts.includes("nodes")) {
       const rows = (await load(`${place}/nodes`)).map((row, k) => [row, k]).sort((a, b) => b[0].cycles - a[0].cycles).slice(0, 10);

@@ -117,7 +117,7 @@ class Elementwise(Layer):
         """Return the pipeline between these banks, and its steps."""
         inputs = distinct(node.inputs)
         out = graph.values[node.outputs[0]]
-        program = _program(
+        program = program_of(
             self.op,
             tuple(inputs.index(name) for name in node.inputs),
             tuple(graph.values[name].dtype for name in node.inputs),
@@ -150,7 +150,7 @@ class Elementwise(Layer):
 
 
 @lru_cache(maxsize=1024)
-def _program(
+def program_of(
     op: str,
     numbers: tuple[int, ...],
     dtypes: tuple[MNDtype, ...],

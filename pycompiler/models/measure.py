@@ -157,6 +157,7 @@ def _report(folder: Path) -> dict[str, Any]:
         "words": bound["words"],
         "mau": bound["mau"],
         "dram": bound["dram"],
+        "vector": bound["vector"],
         "bound": bound["cycles"],
         "shares": report["cycle_shares"],
     }

@@ -24,7 +24,7 @@ COMMAND = "python -m pycompiler.models --mode both --markdown docs/models.md"
 _COLUMNS = ("model", "batch", "result", "host operators", "error", "steps", "cycles", "x bound",
             "compile s", "run s")  # fmt: skip
 _RIGHT = ("batch", *_COLUMNS[4:])
-_CYCLES = ("model", "batch", "MAU bound", "DRAM bound", "cycles", "x bound", *KINDS)
+_CYCLES = ("model", "batch", "MAU bound", "DRAM bound", "vector bound", "cycles", "x bound", *KINDS)
 
 #: Rows may come in another order: those of an earlier run that are kept come first.
 _ORDER = {name: place for place, name in enumerate(CATALOGUE)}
@@ -53,12 +53,12 @@ _MEANINGS = (
     ("steps, cycles", "of the programs for the device, by the [cycle model](cycle_model.md)"),
     (
         "x bound",
-        "cycles divided by the fewest possible. The bound is the larger of two times: that of all "
-        "multiply-adds at the peak of the MAU, and that of moving each parameter, input and output "
-        "from or to DRAM once. Models with host operators have none: the host's work costs no "
-        "cycles",
+        "cycles divided by the fewest possible. The bound is the largest of three times: that of "
+        "all multiply-adds at the peak of the MAU, that of moving each parameter, input and output "
+        "from or to DRAM once, and that of functions of elements at the rate of their slot. Models "
+        "with host operators have none: the host's work costs no cycles",
     ),
-    ("MAU bound, DRAM bound", "both times of the bound, in cycles"),
+    ("MAU bound, DRAM bound, vector bound", "the times of the bound, in cycles"),
     (
         ", ".join(KINDS),
         "shares of the cycles, as [the report](compiler/README.md#what-the-user-sees) has them",
@@ -282,7 +282,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _cycle_cells(row: Row) -> tuple[str, ...]:
     """Return the cells of a row of bounds and shares behind its name."""
     return (
-        *map(str, (row.batch, row.mau, row.dram, row.cycles)),
+        *map(str, (row.batch, row.mau, row.dram, row.vector, row.cycles)),
         _times(row),
         *(percent(row.shares[kind]) for kind in KINDS),
     )

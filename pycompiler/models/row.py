@@ -25,11 +25,12 @@ class Row:
     ``code`` is the code of a diagnostic, or RAISED (the model's own code raised an exception),
     TIME, MEMORY (a limit was reached) or DIED (the process ended by a signal), and ``reason`` its
     text. ``host`` counts operators on the host by kind. ``error`` is the largest difference from
-    torch, divided by the largest magnitude of the output. ``bound`` is in cycles, the larger of
-    ``mau`` and ``dram``; all are 0 if the report has none. ``shares`` says what the cycles are
-    spent on, by kind. ``seconds`` is the time of the compile, ``emulated`` that of the run,
-    ``megabytes`` the peak of memory. In the mode DOOR, ``graphs`` and ``pieces`` count what torch
-    captured and what of it runs on the device, and ``in_torch`` the operators that stay in torch.
+    torch, divided by the largest magnitude of the output. ``bound`` is in cycles, the largest of
+    ``mau``, ``dram`` and ``vector``; all are 0 if the report has none. ``shares`` says what the
+    cycles are spent on, by kind. ``seconds`` is the time of the compile, ``emulated`` that of the
+    run, ``megabytes`` the peak of memory. In the mode DOOR, ``graphs`` and ``pieces`` count what
+    torch captured and what of it runs on the device, and ``in_torch`` the operators that stay in
+    torch.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Row:
     words: int = 0
     mau: int = 0
     dram: int = 0
+    vector: int = 0
     bound: int = 0
     shares: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0

@@ -1,15 +1,15 @@
 """The fewest cycles in which a machine can run a model: its bound.
 
-It is the larger of two times. One is that of the multiply-adds at the MAU's peak. The other is that
-of the words that must cross DRAM: each output, and each parameter and input that is read, once.
-Both rates come from the spec of the machine.
+It is the largest of three times: that of the multiply-adds at the MAU's peak, that of the words
+that must cross DRAM (each output, and each parameter and input that is read, once), and that of the
+work on vectors (:mod:`.vector_work`). All rates come from the spec of the machine.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import ceil, prod
 
 import onnx
@@ -22,6 +22,7 @@ from ..machine import Target
 from ..pfvm.names import bodies_of
 from ..pfvm.prepare import prepare, static_types
 from .report import Report
+from .vector_work import vector_cycles
 
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
@@ -34,18 +35,24 @@ class Bound:
     """The work of a model, and the fewest cycles for it.
 
     ``multiply_adds`` is the work of the MAU, ``mau`` its cycles. ``words`` are the long words that
-    cross DRAM, ``dram`` their cycles.
+    cross DRAM, ``dram`` their cycles. ``vector`` are the cycles of the work on vectors.
     """
 
     multiply_adds: int
     words: int
     mau: int
     dram: int
+    vector: int
 
     @property
     def cycles(self) -> int:
-        """The larger of both times: the MAU and DRAM work beside each other."""
-        return max(self.mau, self.dram)
+        """The largest time: all units work beside each other."""
+        return max(self.mau, self.dram, self.vector)
+
+    @property
+    def binds(self) -> str:
+        """The name of the largest time."""
+        return max(("mau", "dram", "vector"), key=self.__getattribute__)
 
 
 def peak(target: Target, name: str) -> int:
@@ -69,7 +76,8 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
     mau = (adds - doubles) / fastest + doubles / peak(target, DOUBLE)
-    return Bound(adds, words, ceil(mau), ceil(words / chip_dram_rate(target)))
+    vector = vector_cycles(model, types, target, halves=_HALF in precisions)
+    return Bound(adds, words, ceil(mau), ceil(words / chip_dram_rate(target)), vector)
 
 
 def bodies(model: onnx.ModelProto) -> str | None:
@@ -86,20 +94,20 @@ def record_bound(
     ``factor`` is the cycles of the program over those of the bound. What cannot be told is None,
     and ``reason`` says why.
     """
-    keys = ("multiply_adds", "words", "mau", "dram", "cycles", "factor")
+    keys = (*(field.name for field in fields(Bound)), "cycles", "binds")
     data = report.data
-    data["bound"] = found = dict.fromkeys((*keys, "reason"))
+    data["bound"] = found = dict.fromkeys((*keys, "factor", "reason"))
     body = bodies(model)
     if body is not None:
         found["reason"] = f"the work in the body of {body} is not counted"
         return
     bound = bound_of(model, target, precisions)
-    found |= {key: getattr(bound, key) for key in keys[:-1]}
+    found |= {key: getattr(bound, key) for key in keys}
     hosted = len(data["host_fallback"])
     if hosted:
         found["reason"] = f"the work on the host ({hosted} operators) costs no cycles of the device"
     elif not bound.cycles:
-        found["reason"] = "nothing is multiplied and nothing crosses DRAM"
+        found["reason"] = "the model has no work that counts"
     else:
         found["factor"] = round(data["cycles"] / bound.cycles, 2)
 

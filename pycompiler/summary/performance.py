@@ -212,6 +212,7 @@ def _sum_of(bounds: Sequence[Mapping[str, Any]], cycles: int) -> dict[str, Any]:
         return {**dict.fromkeys(bounds[0]), "reason": reason}
     total: Counter[str] = Counter()
     for one in bounds:
-        total.update({key: one[key] for key in ("multiply_adds", "words", "mau", "dram", "cycles")})
+        total.update({key: n for key, n in one.items() if key not in ("binds", "factor", "reason")})
     factor = None if reason else round(cycles / total["cycles"], 2)
-    return {**total, "factor": factor, "reason": reason}
+    binds = max(bounds, key=lambda one: int(one["cycles"]))["binds"]
+    return {**total, "binds": binds, "factor": factor, "reason": reason}

@@ -15,11 +15,13 @@ _COLUMNS = ("node", "op", "output", "layout", "location", *_RIGHT, "utilisation"
 
 #: What stands below the table of a compile: the bound in words.
 _BOUND = (
-    "the bound counts multiply-adds at the peak of the MAU, and each long word that crosses DRAM "
-    "once, at the full rate of every DRAM",
-    "it leaves out the latency of the first load, elementwise operators, layout switches, and "
-    "words that several groups read",
+    "the bound counts multiply-adds at the peak of the MAU, each long word that crosses DRAM once, "
+    "at the full rate of every DRAM, and functions of elements at the rate of the ALU and the MAU",
+    "it leaves out the latency of the first load, sums of values, layout switches, and words that "
+    "several groups read",
 )
+#: The times of the bound by their names in the report.
+_TIMES = {"mau": "products", "dram": "DRAM", "vector": "vectors"}
 
 
 def summary_table(facts: Mapping[str, Any], title: str, top: int | None = None) -> Table:
@@ -125,7 +127,9 @@ def cost_lines(facts: Mapping[str, Any]) -> list[str]:
 def _bound_text(bound: Mapping[str, Any]) -> str:
     if bound["cycles"] is None:
         return f"none, because {bound['reason']}"
-    text = f"{bound['cycles']} cycles (MAU {bound['mau']}, DRAM {bound['dram']}); "
+    times = ((key, f"{name} {bound[key]}") for key, name in _TIMES.items())
+    shown = ", ".join(f"{text} binds" if key == bound["binds"] else text for key, text in times)
+    text = f"{bound['cycles']} cycles ({shown}); "
     if bound["factor"] is None:
         return f"{text}not compared, because {bound['reason']}"
     return f"{text}the program takes {bound['factor']:.1f} times as long"

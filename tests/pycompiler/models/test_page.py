@@ -22,7 +22,7 @@ GOOD = Row(
     "own:mlp", 1, "float", error=2e-7, matched=True, steps=5, cycles=30, bound=12, operators=4
 )
 SHARES = {"products": 0.5, "switches": 0.2, "transfers": 0.1, "elementwise": 0.0, "waits": 0.2}
-TIMED = replace(GOOD, mau=12, dram=7, shares=SHARES)
+TIMED = replace(GOOD, mau=12, dram=7, vector=5, shares=SHARES)
 HOST = replace(GOOD, name="timm:x", host={"Conv": 2, "Abs": 1}, host_reasons={"Conv": "why"})
 WRONG = replace(GOOD, name="own:lenet5", batch=3, mode="mixed", error=0.5, matched=False)
 REFUSED = Row("transformers:X", 1, "mixed", code="P0101", reason="a | b", seconds=1.5)
@@ -166,13 +166,13 @@ def test_the_page_says_where_the_cycles_go() -> None:
     assert [section.split()[0] for section in sections] == ["`float`", "`mixed`"]
     rows = [line for line in sections[0].splitlines() if line.startswith("|")]
     assert rows == [
-        "| model | batch | MAU bound | DRAM bound | cycles | x bound | products | switches | "
-        "transfers | elementwise | waits |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-        "| own:mlp | 1 | 12 | 7 | 30 | 2.5 | 50 % | 20 % | 10 % | 0 % | 20 % |",
-        "| timm:x | 1 | 12 | 7 | 30 | - | 50 % | 20 % | 10 % | 0 % | 20 % |",
+        "| model | batch | MAU bound | DRAM bound | vector bound | cycles | x bound | products | "
+        "switches | transfers | elementwise | waits |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| own:mlp | 1 | 12 | 7 | 5 | 30 | 2.5 | 50 % | 20 % | 10 % | 0 % | 20 % |",
+        "| timm:x | 1 | 12 | 7 | 5 | 30 | - | 50 % | 20 % | 10 % | 0 % | 20 % |",
     ]
-    assert "| MAU bound, DRAM bound | both times" in head
+    assert "| MAU bound, DRAM bound, vector bound | the times" in head
     assert "Where the cycles go" not in page([BUG], {})
     assert (cycle_table([TIMED, BUG]).row_count, cycle_table([BUG]).row_count) == (1, 0)
 

@@ -264,10 +264,12 @@ def test_a_failed_compile_has_neither(tmp_path: Path) -> None:
 
 
 def test_lines() -> None:
-    bound = {"mau": 30, "dram": 40, "cycles": 40, "factor": 2.5, "reason": None}
+    bound = {"mau": 30, "dram": 40, "vector": 20, "cycles": 40, "binds": "dram"}
+    bound |= {"factor": 2.5, "reason": None}
     facts = {"bound": bound, "cycle_shares": {"products": 0.756, "waits": 0.244}}
     assert cost_lines(facts) == [
-        "bound: 40 cycles (MAU 30, DRAM 40); the program takes 2.5 times as long",
+        "bound: 40 cycles (products 30, DRAM 40 binds, vectors 20); "
+        "the program takes 2.5 times as long",
         "shares of the cycles: products 76 %, waits 24 %",
     ]
 
