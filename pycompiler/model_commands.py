@@ -29,6 +29,7 @@ from .debug.model import open_model
 from .disassemble.command import disassemble
 from .errors import error, located
 from .files import read_input, write_file
+from .gap.command import gap
 from .memory.command import memory
 from .options import OPTIONS
 from .partitioning.command import partition_command
@@ -49,6 +50,7 @@ from .sweep.command import read_options, sweep
 commands = click.Group()
 commands.add_command(dashboard)
 commands.add_command(disassemble)
+commands.add_command(gap)
 commands.add_command(memory)
 commands.add_command(partition_command)
 commands.add_command(profile)

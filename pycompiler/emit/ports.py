@@ -8,7 +8,7 @@ these rules, and the distances of the spec; the assembler checks every line agai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ from ..code.lines import (
     PeOperand,
     Special,
 )
-from ..cost.moves import move_cost
+from ..cost.moves import MoveCost, move_cost
 from ..graph.graph import Location
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..layers.switch.unit_masks import NUMBERS
@@ -37,8 +37,10 @@ _GRANULE = 16
 
 
 @cache
-def machine_of(target: Target) -> CodeMachine:
-    """Return the machine for which code is placed and written."""
+def machine_of(
+    target: Target, cost_of: Callable[[Move, Target], MoveCost] = move_cost
+) -> CodeMachine:
+    """Return the machine for which code is placed and written, on which MVs have some costs."""
     masks, tags = target.masks, target.mv_tags
     syntax = {name: str(text) for name, text in target.syntax.items()}
     # What the crate knows of a machine beside its distances. Words of memories come with letter,
@@ -48,7 +50,7 @@ def machine_of(target: Target) -> CodeMachine:
         banks=target.banks,
         above=list(filter(target.above_pes, target.spec.memories)),
         shared=sorted(SHARED),
-        memories={name: _memory(one) for name, one in target.spec.memories.items()},
+        memories={n: _memory(target.words(n), one) for n, one in target.spec.memories.items()},
         syntax={
             **syntax,
             "mask_destination": masks["destination"],
@@ -74,14 +76,14 @@ def machine_of(target: Target) -> CodeMachine:
     classes = [PeOperand, BlockOperand, Forward, MatrixOperand, Literal, Special, Move]
 
     def cost(move: Move) -> tuple[Sequence[str], int, int]:
-        found = move_cost(move, target)
+        found = cost_of(move, target)
         return found.ports, found.holds, found.latency
 
     return CodeMachine(target.hazards, facts, classes, target.issue_rules, cost)
 
 
-def _memory(facts: Mapping[str, object]) -> tuple[int, str, str, tuple[str, str]]:
+def _memory(words: int, facts: Mapping[str, object]) -> tuple[int, str, str, tuple[str, str]]:
     widths = facts["widths"] or [""]
     assert isinstance(widths, Sequence)
     plain, wide = widths[0], widths[min(1, len(widths) - 1)]
-    return int(str(facts["words"])), str(facts["letter"]), str(facts["by_table"]), (plain, wide)
+    return words, str(facts["letter"]), str(facts["by_table"]), (plain, wide)

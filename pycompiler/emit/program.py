@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from emu2._core import CodeLines, CodeProgram
+from emu2._core import CodeLines, CodeMachine, CodeProgram
 
 from ..code.lines import Fragment, Line
 from ..machine import Target
@@ -104,13 +104,20 @@ class Program:
     At its end every MV has finished. Without merging, a transfer from DRAM is issued as soon as its
     buffer in L2BM is free, so it runs while earlier nodes still compute. A part in which lines that
     belong together cannot be kept together is not merged. A part has ``window`` lines of nodes.
+    ``machine`` is one with other rules than ``target`` has.
     """
 
     def __init__(
-        self, addresses: Addresses, target: Target, *, merged: bool, window: int | None = None
+        self,
+        addresses: Addresses,
+        target: Target,
+        *,
+        merged: bool,
+        window: int | None = None,
+        machine: CodeMachine | None = None,
     ):
         self._addresses, self._target, self._merged = addresses, target, merged
-        self._machine = machine_of(target)
+        self._machine = machine or machine_of(target)
         self._program = CodeProgram(self._machine, merged, window or WINDOW)
         self._nodes: list[str] = []
         # Keys are identities. The lines are kept so that no other ones get the same.

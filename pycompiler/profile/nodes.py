@@ -68,7 +68,7 @@ def grouped(rows: Iterable[Mapping[str, Any]], view: View) -> list[Group]:
     """Return the rows of a report in groups, the most cycles first."""
     groups: dict[str, Group] = {}
     for row in rows:
-        name = _name(row, view)
+        name = name_of(row, view)
         groups.setdefault(name, Group(name)).add(row)
     return sorted(groups.values(), key=lambda group: (-group.cycles, group.name))
 
@@ -92,7 +92,8 @@ def lines(app: App, target: Target) -> list[Group]:
     return sorted(found, key=lambda group: -group.cycles)
 
 
-def _name(row: Mapping[str, Any], view: View) -> str:
+def name_of(row: Mapping[str, Any], view: View) -> str:
+    """Return the name of the group that a row of the report's ``nodes`` counts in."""
     if view == "operator":
         return str(row["op"])
     if view == "source":

@@ -1,0 +1,134 @@
+"""The command `pycompiler gap`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from ..build import load_model
+from ..command_files import READ, WRITTEN, claim_data
+from ..console import table_console
+from ..files import write_file
+from ..halves_or_singles import compile_cheapest
+from ..machine import load_target
+from ..options import parse_options
+from ..pfvm.held import hold, holding
+from ..pfvm.optimise import optimise
+from ..pfvm.random_numbers import with_random_numbers
+from ..pfvm.sizes import Sizes
+from ..profile.nodes import View, name_of
+from ..report.codegen_dir import MODEL_ONNX
+from ..report.report import Report
+from ..request import Request
+from ..size_options import takes_sizes
+from ..summary.table import cost_lines, percent
+from ..sweep.command import read_options
+from .measure import STEPS, Gap, gap_of
+from .picture import picture
+
+#: How rows are named.
+_VIEWS = ("module", "node", "operator", "source")
+
+
+@click.command("gap")
+@click.argument("model", type=READ)
+@click.option("--machine", default="mncore2", show_default=True, help="the machine to compile for")
+@click.option("-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="as in `compile`")
+@click.option("--by", type=click.Choice(_VIEWS), default="module", show_default=True)
+@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="rows to show")
+@click.option("--draw", type=WRITTEN, help="write a picture (SVG) to this file")
+@click.option("--json", "json_path", type=WRITTEN, help="write all figures to this file")
+@takes_sizes
+def gap(
+    model: Path,
+    machine: str,
+    given: Sequence[str],
+    by: View,
+    top: int,
+    draw: Path | None,
+    json_path: Path | None,
+    sizes: Sizes,
+) -> None:
+    """Show what stands between the bound of MODEL and the cycles of its program.
+
+    MODEL is an ONNX file or a codegen_dir. Its program is placed again without one rule of the
+    machine after the other. The steps add up to the cycles above the bound.
+    """
+    source = load_model(model / MODEL_ONNX if model.is_dir() else model, sizes, claim_data)
+    target, options = load_target(machine), parse_options(read_options(given))
+    report = Report(machine, {})
+    with holding():
+        optimised = with_random_numbers(optimise(hold(source)))
+        compiled = compile_cheapest(Request(optimised, target, options, report))
+    found = gap_of(compiled.graph, target, options.emit, report.data["bound"]["cycles"] or 0)
+    rows = _grouped(found, by)
+    title = f"{model.name} on {machine}"
+    console = table_console()
+    for line in cost_lines(report.data):
+        console.print(line, soft_wrap=True)
+    console.print(_whole(found, title))
+    console.print(_guesses(found), soft_wrap=True)
+    console.print(_parts(rows, by, top))
+    if json_path is not None:
+        facts = {"model": str(model), "machine": machine, **found.json(), "by": by, "rows": rows}
+        write_file(json_path, (json.dumps(facts, indent=1) + "\n").encode())
+    if draw is not None:
+        whole = {"name": "all", "cycles": found.cycles, "bound": found.bound, **found.totals}
+        write_file(draw, picture([whole, *rows[:top]], title).encode())
+        click.echo(f"wrote {draw}")
+
+
+def _grouped(found: Gap, by: View) -> list[dict[str, Any]]:
+    """Return a row for each group of nodes, the most cycles first: cycles, bound and steps."""
+    rows: dict[str, dict[str, Any]] = {}
+    for at, node in enumerate(found.nodes):
+        facts = {"node": node.origin or node.name, "op": node.op, "source": node.source}
+        name = name_of(facts, by)
+        row = rows.setdefault(name, dict.fromkeys(("cycles", *STEPS), 0))
+        row["cycles"] += found.rows[at]
+        for step, cycles in found.steps.items():
+            row[step] += cycles[at]
+    made = []
+    for name, row in rows.items():
+        whole = {key: round(float(own), 1) for key, own in row.items()}
+        bound = round(float(row["cycles"] - sum(row[step] for step in STEPS)), 1)
+        made.append({"name": name, "cycles": int(row["cycles"]), "bound": bound, **whole})
+    return sorted(made, key=lambda row: (-row["cycles"], row["name"]))
+
+
+def _whole(found: Gap, title: str) -> Table:
+    table = Table("step", "cycles", "of all", "what it costs", title=title, title_justify="left")
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    whole = {"bound": (found.bound, "what the machine needs at least")}
+    whole |= {name: (own, STEPS[name]) for name, own in found.totals.items()}
+    whole["program"] = (found.cycles, "the sum")
+    for name, (own, what) in whole.items():
+        table.add_row(name, str(own), percent(own / (found.cycles or 1)), what)
+    return table
+
+
+def _guesses(found: Gap) -> str:
+    rest = found.cycles - found.sure
+    share = percent(rest / (found.cycles or 1))
+    return (
+        f"guesses of the cycle model: {rest} cycles ({share}) rest on them; with twice the latency "
+        f"of MVs the program takes {found.slow}"
+    )
+
+
+def _parts(rows: Sequence[Mapping[str, Any]], by: View, top: int) -> Table:
+    columns = ("cycles", "bound", *STEPS)
+    table = Table(by, *columns)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows[:top]:
+        table.add_row(row["name"], *(str(round(row[key])) for key in columns))
+    if len(rows) > top:
+        table.caption = f"{len(rows) - top} more rows (--top)"
+    return table
