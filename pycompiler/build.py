@@ -103,7 +103,7 @@ def build(
             reason = "an ONNX model names no optimizers"
             remedy = "use Context.compile(optimizers=...)"
             raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
-        warn_of_options(report, (*checked.ineffective, *ineffective))
+        warn_of_options(report, (*checked.ineffective, *ineffective), checked.renamed)
         with report.running("export"):
             model = make_model()
         check_model(model)
@@ -199,7 +199,7 @@ def _tuned(request: Request, given: Mapping[str, Any]) -> Artifacts | None:
     with report.running("tune") as facts, Workers(options.executor) as workers:
         key = cache_key(model, request.target, options)
         facts_of_model = (key, model, data_held(model)), request.target.source, device
-        search = Search(facts_of_model, workers, options.tune_seconds, report.progress)
+        search = Search(facts_of_model, workers, request.budget, report.progress)
         try:
             best = search.run(candidates, options.tune)
         finally:

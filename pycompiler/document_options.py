@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .options import OPTIONS, Effect, Option
+from .options import OPTIONS, Option
 from .pages import write_page
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
@@ -14,9 +14,9 @@ _HEAD = """<!-- Generated from the table of options by `make manual`; do not edi
 # Options of a compile
 
 `Context.compile` takes them as the dict `options`, `pycompiler compile` as `-O KEY=VALUE`. An
-unknown key is P0701, a value that is not legal P0702. An option that changes nothing is accepted
-with a warning (`OptionWarning`, and a note in `report.json`), since scripts for the vendor's SDK
-give it.
+unknown key is P0701, a value that is not legal P0702. Variables in `envs` that change nothing, and
+options by the names of earlier versions, are accepted with a warning (`OptionWarning`, and a note
+in `report.json`), since scripts give them.
 
 The cache key covers every option that can change the result of a compile.
 
@@ -33,7 +33,7 @@ def page() -> str:
 def _row(name: str, known: Option) -> str:
     default = "none" if known.optional else f"`{known.default!r}`"
     meaning = known.doc.replace("|", "\\|")
-    covered = "yes" if known.effect is Effect.RESULT else "no"
+    covered = "yes" if known.decides else "no"
     return f"| `{name}` | {known.legal} | {default} | {meaning} | {covered} |\n"
 
 

@@ -37,8 +37,8 @@ _BRING = (SWITCH, COPY, DOWNLOAD, UPLOAD, NARROW, TILES, *VIEWS)
 _JUDGED: Mapping[str, Any] = {
     name: OPTIONS[name].default
     for name in (
-        *("scheduler", "emit", "tune", "tune_seconds", "simulation_mode"),
-        *("sa_expected_run_iters", "sa_seconds", "sa_seed"),
+        *("scheduler", "emit", "tune", "search_seconds", "simulation_mode"),
+        *("sa_expected_run_iters", "sa_seed"),
     )
 }
 #: guess: programs in singles take so many times their bound; no model took less and won

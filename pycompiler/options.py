@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +40,25 @@ from .simulation.settings import MODES
 #: The scheduler that searches.
 ANNEALED = NAME
 
+#: Options that scripts give by the names of earlier versions. The new name wins.
+RENAMED = {"tune_seconds": "search_seconds", "sa_seconds": "search_seconds"}
+
 #: The values of the option `tune`.
 OFF, PRESETS, ALL = "off", "presets", "all"
 
 
-class Effect(Enum):
-    """What an option can change."""
-
-    #: what a compile makes: the option is part of the cache key
-    RESULT = "the result"
-    #: something else: the option is not part of the cache key
-    OTHER = "something else"
-
-
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option."""
+    """What is known of an option.
+
+    An option that ``decides`` can change what a compile makes, so it is part of the cache key.
+    """
 
     default: Any
     legal: str
     accepts: Callable[[Any], bool]
     doc: str
-    effect: Effect
+    decides: bool
     read: Callable[[Any], Any]
 
     @property
@@ -73,14 +69,15 @@ class Option:
 
 _Values = tuple[str, Callable[[Any], bool]]
 _OPTION = "option"
+_DECIDES_NOTHING = {"decides": False}
 
 
 def option(
     default: Any,
     values: _Values,
     doc: str,
-    effect: Effect = Effect.RESULT,
     *,
+    decides: bool = True,
     read: Callable[[Any], Any] = lambda value: value,
 ) -> Any:
     """Declare an option as a field of :class:`Options`.
@@ -88,8 +85,9 @@ def option(
     ``values`` names the legal values and checks one. ``read`` makes of a legal value what the
     passes read.
     """
-    facts = Option(default, *values, doc, effect, read)
-    return field(default_factory=lambda: default, metadata={_OPTION: facts})
+    facts = Option(default, *values, doc, decides, read)
+    metadata = {_OPTION: facts, **(_DECIDES_NOTHING if not decides else {})}
+    return field(default_factory=lambda: default, metadata=metadata)
 
 
 def _one_of(*names: str) -> _Values:
@@ -223,8 +221,13 @@ class Options:
         "compile with several options and keep the program with the fewest cycles: those of the "
         "presets, or strategy families too, which may change the order of sums",
     )
-    tune_seconds: float = option(
-        300.0, _SECONDS, "how long `tune` may take beside the first compile", read=float
+    search_seconds: float | None = option(
+        None,
+        _SECONDS,
+        "seconds for all searches together: `tune` beside its first compile, and "
+        "`auto_recompute_sa`, which goes on for half of them; then the best so far is taken. With "
+        "them, two compiles may differ",
+        read=float,
     )
     overrides: Mapping[str, Mapping[str, str]] = option(
         {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
@@ -233,14 +236,14 @@ class Options:
         None,
         _PATH,
         "write the model, with its composites written out, to this file",
-        Effect.OTHER,
+        decides=False,
         read=Path,
     )
     trace_compile: Path | None = option(
         None,
         _PATH,
         "write what the compile takes, by pass, step and operator, to files in this folder",
-        Effect.OTHER,
+        decides=False,
         read=Path,
     )
     option_json: Any = option(
@@ -248,14 +251,14 @@ class Options:
         _PATH,
         f"preset of options: {', '.join(f'`{name}`' for name in names())}, or a JSON file; options "
         "that are given too win over it",
-        Effect.OTHER,
+        decides=False,
     )
     envs: Mapping[str, Any] | None = option(
         None,
         _ENVIRONMENT,
         f"environment of a compile; `{FOLDER}` is the folder of presets, `{FIND_BEST}` is the same "
         f"as `tune=all`, `{SA_STEPS}` stands for `sa_expected_run_iters`, and no pass reads others",
-        Effect.OTHER,
+        decides=False,
     )
     simulation_mode: str | None = option(
         None,
@@ -268,33 +271,30 @@ class Options:
         _COUNT,
         "plans that `auto_recompute_sa` tries; without it, a number that follows from the model",
     )
-    sa_seconds: float | None = option(
-        None,
-        _SECONDS,
-        "seconds after which `auto_recompute_sa` takes the best plan so far; with them, two "
-        "compiles may differ",
-        read=float,
-    )
     sa_seed: int = option(1, _COUNT, "seed of `auto_recompute_sa`")
-    num_threads: int | None = option(None, _COUNT, "how many simulations run at once", Effect.OTHER)
+    num_threads: int | None = option(
+        None, _COUNT, "how many simulations run at once", decides=False
+    )
     executor: Any = option(
         PROCESSES,
         _EXECUTOR,
         "what runs the compiles of `tune`, and simulations if there are several at once: "
         "processes, threads, a Dask cluster",
-        Effect.OTHER,
+        decides=False,
     )
     backprop: bool = option(
         False,
         _FLAG,
         "let the compiler add the backward pass, for the argument `optimizers`",
-        Effect.OTHER,
+        decides=False,
     )
 
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
     io_layouts: Mapping[str, str] = field(default_factory=dict)
     #: what was given and changes nothing, each with the reason
-    ineffective: tuple[str, ...] = field(default=(), metadata={"effect": Effect.OTHER})
+    ineffective: tuple[str, ...] = field(default=(), metadata=_DECIDES_NOTHING)
+    #: what was given by a name of an earlier version
+    renamed: tuple[str, ...] = field(default=(), metadata=_DECIDES_NOTHING)
 
     @property
     def precisions(self) -> frozenset[str]:
@@ -322,6 +322,10 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     given = _with_steps(with_preset(dict(options or {})))
     values: dict[str, Any] = {}
     ineffective: list[str] = []
+    old = {key: value for key, value in given.items() if key in RENAMED}
+    given = {RENAMED[key]: value for key, value in old.items()} | {
+        key: value for key, value in given.items() if key not in old
+    }
     for key, value in given.items():
         if key not in OPTIONS:
             near = did_you_mean(key, OPTIONS)
@@ -336,7 +340,8 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
         values[key] = known.read(value)
     if "tune" not in values and wants_best(values.get("envs")):
         values["tune"] = ALL
-    return Options(**values, ineffective=tuple(ineffective))
+    renamed = tuple(f"`{key}` is `{RENAMED[key]}`" for key in old)
+    return Options(**values, ineffective=tuple(ineffective), renamed=renamed)
 
 
 def with_preset(given: dict[str, Any]) -> dict[str, Any]:
@@ -363,10 +368,8 @@ def decisive(options: Options) -> dict[str, Any]:
 
     A field is one of them unless its declaration says that it is not.
     """
-    found: dict[str, Any] = {}
-    for one in fields(options):
-        declared = one.metadata.get(_OPTION)
-        effect = one.metadata.get("effect", Effect.RESULT) if declared is None else declared.effect
-        if effect is Effect.RESULT:
-            found[one.name] = getattr(options, one.name)
-    return found
+    return {
+        one.name: getattr(options, one.name)
+        for one in fields(options)
+        if one.metadata.get("decides", True)
+    }

@@ -69,7 +69,7 @@ class Searches:
         def progress(tried: int, steps: int) -> None:
             report.progress(f"{NAME} {tried}/{steps}")
 
-        limits = options.sa_expected_run_iters, options.sa_seconds, options.sa_seed
+        limits = options.sa_expected_run_iters, options.sa_seed, self._request.budget
         annealing = self._annealing = Annealing(simulation, self._renewed, *limits, progress)
         share, overrides = options.sram_budget, options.overrides
         found = annealing.schedule(graph, self._request.target, share, overrides)

@@ -47,12 +47,14 @@ def folded_warnings(latest: tuple[type[Warning], ...] = ()) -> Iterator[None]:
             show(message, category, *place)
 
 
-def warn_of_options(report: Report, ineffective: Sequence[str]) -> None:
-    """Give one warning about options and arguments that change nothing, if there are any."""
-    if ineffective:
-        message = f"options that change nothing: {', '.join(ineffective)}"
-        report.note(message)
-        warnings.warn(message, OptionWarning, stacklevel=_callers_level())
+def warn_of_options(report: Report, ineffective: Sequence[str], renamed: Sequence[str]) -> None:
+    """Give a warning about options and arguments that change nothing, and one about old names."""
+    told = ("options that change nothing", ineffective), ("options with new names", renamed)
+    for what, those in told:
+        if those:
+            message = f"{what}: {', '.join(those)}"
+            report.note(message)
+            warnings.warn(message, OptionWarning, stacklevel=_callers_level())
 
 
 def warn_of_specs(report: Report) -> None:

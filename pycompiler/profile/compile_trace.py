@@ -59,6 +59,7 @@ STEPS: tuple[tuple[str, str, str, Callable[..., str] | None], ...] = (
     ("build", "optimise", "optimise", None),
     ("build", "files_of", "model.onnx", None),
     ("build", "app_content", "app", None),
+    ("build", "_logs", "log", None),
     ("build", "write_folder", "write", None),
     ("build", "DeviceFunction", "load", None),
     ("frontend.import_onnx", "lower", "lower", None),

@@ -16,7 +16,7 @@ from ..version import __version__
 OF_A_PROGRAM = (
     *("steps", "cycles", "clock_mhz", "estimated_cycles", "bound", "cycle_shares", "waits"),
     *("words", "dram_words", "host_fallback", "layout_spec_unused", "operators", "nodes"),
-    *("schedule", "tuning"),
+    *("schedule", "tuning", "search"),
 )
 
 
@@ -57,6 +57,7 @@ class Report:
             "passes": [],
             "cache": {},
             "tuning": {},
+            "search": {},
         }
         #: Called when a pass begins: its name, the number of ended and of expected passes.
         self.listener: Callable[[str, int, int], None] | None = None
@@ -114,7 +115,8 @@ class Report:
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Take over what the report of another compile of the same model says of its program."""
-        self.data |= {name: data[name] for name in OF_A_PROGRAM if name != "tuning"}
+        own = ("tuning", "search")
+        self.data |= {name: data[name] for name in OF_A_PROGRAM if name not in own}
         self.data["passes"] += data["passes"]
 
     def finished(self) -> None:

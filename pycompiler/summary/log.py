@@ -7,19 +7,17 @@ compile ended.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import Console
+from rich.table import Table
 
 from ..report.report import Report, json_text
 from .table import closing_lines, summary_table, tuning_table
 
-_WIDTH = 160  # characters of the table
 _NAME = 18  # characters of the name of a pass
 #: What the log says of the whole compile.
-_HEAD = ("status", "version", "device", "options")
+_HEAD = ("status", "version", "device", "options", "search")
 _OWN = ("pass", "seconds", "peak_mib")
 
 
@@ -46,7 +44,7 @@ def log_text(report: Report) -> str:
     data = report.data
     lines = [f"pycompiler {data['version']} for {data['device']}"]
     lines += [f"option {name} = {value!r}" for name, value in data["options"].items()]
-    lines += _events(report)
+    lines += [*_events(report), *_searches(data["search"])]
     error = data.get("error")
     if error is not None:
         code = error.get("code", error.get("type", ""))
@@ -57,11 +55,7 @@ def log_text(report: Report) -> str:
     tables = [tuning_table(data["tuning"])] if data["tuning"] else []
     if data["nodes"] and data["status"] != "running":  # large, and not final while it runs
         tables += [summary_table(data, f"nodes of {data['device']}")]
-    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False)
-    for table in tables:
-        with console.capture() as captured:
-            console.print(table)
-        lines += [line.rstrip() for line in captured.get().splitlines()]
+    lines += [line for table in tables for line in _plain(table)]
     return _text([*lines, *closing_lines(data), data["status"]])
 
 
@@ -76,6 +70,30 @@ def _events(report: Report) -> Iterator[str]:
             sizes = ", ".join(f"{name} {value}" for name, value in _sizes(facts).items())
             took = f"{facts['seconds']:9.3f} s, {facts['peak_mib']} MiB"
             yield f"{at} {facts['pass']:{_NAME}} {took}{'; ' if sizes else ''}{sizes}"
+
+
+def _searches(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what searches found, with the seconds since the first one began."""
+    for row in facts.get("found", ()):
+        yield f"search: {row['seconds']:9.3f} s, {row['search']}: {row['cycles']} cycles"
+    if facts.get("time_limited"):
+        yield f"the result depends on time: {facts['reason']}"
+
+
+def _plain(table: Table) -> Iterator[str]:
+    """Yield a table with a line for each row, however long it becomes.
+
+    Rich draws it too, but takes seconds for the thousands of rows of a network.
+    """
+    columns = [[str(one.header), *map(str, one.cells)] for one in table.columns]
+    widths = [max(map(len, cells)) for cells in columns]
+    yield str(table.title)
+    for row in zip(*columns, strict=True):
+        cells = zip(table.columns, row, widths, strict=True)
+        yield "  ".join(
+            cell.rjust(width) if one.justify == "right" else cell.ljust(width)
+            for one, cell, width in cells
+        ).rstrip()
 
 
 def _sizes(facts: Mapping[str, Any], names: tuple[str, ...] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..pfvm.held import Array, holding
 from ..pipeline import Artifacts
 from ..report.report import Report
 from ..request import Request
+from ..search_budget import SearchBudget
 from .candidates import Candidate, Candidates
 
 DONE, INTERRUPTED = "everything was tried", "interrupted"
@@ -79,61 +80,67 @@ class Search:
 
     model: tuple[_Model, str, str]
     workers: Workers
-    seconds: float
+    budget: SearchBudget
     progress: Callable[[str], None]
     rows: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = DONE
-    _began: float = field(default_factory=time.monotonic)
     _best: tuple[tuple[int, int], Candidate, Tried] | None = None
 
     def run(self, candidates: Candidates, extent: str) -> Tried | None:
         """Search; return what the best options make, or None if nothing could be compiled.
 
-        The options as they were asked for have no limit of time. Ctrl-C before a first program is
-        there ends the search without one.
+        The options as they were asked for have no limit of time, but for their own searches. Ctrl-C
+        before a first program is there ends the search without one.
         """
-        asked = candidates.as_asked()
+        asked, _ = candidates.as_asked(), self.budget.used
         try:
-            self._try([asked], None)
-            self._try(candidates.presets(), self._deadline)
+            self._try([asked], limited=False)
+            self._try(candidates.presets())
             if extent == ALL:
                 for option, values in candidates.families():
                     best = asked if self._best is None else self._best[1]
-                    self._try(candidates.family(option, values, best), self._deadline)
+                    self._try(candidates.family(option, values, best))
         except KeyboardInterrupt:
             self.stopped = INTERRUPTED
             if self._best is None:
                 raise
         finally:
             _plans_of.cache_clear()
-        return None if self._best is None else self._best[2]
+        if self.stopped != DONE:
+            self.budget.depends(f"the search for options: {self.stopped}")
+        if self._best is None:
+            return None
+        found = self._best[2]
+        if found.report["search"]["time_limited"]:
+            self.budget.depends(found.report["search"]["reason"])
+        return found
 
     def facts(self) -> dict[str, Any]:
         """Return the entry ``tuning`` of the report."""
         best = None if self._best is None else self._best[1]
         return {
             "executor": self.workers.name,
-            "budget": self.seconds,
-            "seconds": round(time.monotonic() - self._began, 3),
+            "budget": self.budget.seconds,
+            "seconds": round(self.budget.used, 3),
             "stopped": self.stopped,
             "best": None if best is None else best.name,
             "options": {} if best is None else dict(best.changes),
             "tried": self.rows,
         }
 
-    @property
-    def _deadline(self) -> float:
-        return self._began + self.seconds
-
-    def _try(self, candidates: Sequence[Candidate], deadline: float | None) -> None:
-        """Compile all candidates, and note each."""
+    def _try(self, candidates: Sequence[Candidate], *, limited: bool = True) -> None:
+        """Compile all candidates, and note each; those that are ``limited`` have the time left."""
+        left = self.budget.left
+        deadline = None if left is None or not limited else time.monotonic() + left
         rows = [
             {"name": one.name, "options": dict(one.changes), "status": "not tried"}
             for one in candidates
         ]
         self.rows += rows
         best = None if self._best is None else self._best[0]
-        tasks = [(*self.model, best, one.options) for one in candidates]
+        # Without time, a search of a candidate ends at once.
+        own = [replace(one.options, search_seconds=left) for one in candidates]
+        tasks = [(*self.model, best, options) for options in own]
         for number, found in self.workers.run(try_options, tasks, deadline):
             self._note(candidates[number], rows[number], found)
             ended = sum(row["status"] != "not tried" for row in self.rows)
@@ -161,3 +168,4 @@ class Search:
         rank = len(data["host_fallback"]), cycles
         if self._best is None or rank < self._best[0]:
             self._best = rank, candidate, found
+            self.budget.found("options", cycles)

@@ -40,7 +40,7 @@ OTHER: dict[str, Any] = {
     "sram_budget": 0.5,
     "emit": "concat",
     "tune": "all",
-    "tune_seconds": 5.0,
+    "search_seconds": 5.0,
     "overrides": {"x": {"location": "DRAM"}},
     "out_onnx": Path("lowered.onnx"),
     "trace_compile": Path("traced"),
@@ -48,18 +48,18 @@ OTHER: dict[str, Any] = {
     "envs": {"A": "1"},
     "simulation_mode": "best",
     "sa_expected_run_iters": 3,
-    "sa_seconds": 0.5,
     "sa_seed": 2,
     "num_threads": 2,
     "executor": "threads",
     "backprop": True,
     "io_layouts": {"x": "((4_PE:1))"},
     "ineffective": ("`envs`",),
+    "renamed": ("`sa_seconds` is `search_seconds`",),
 }
 #: The fields that do not change the artefact.
 FREE = {
     *("out_onnx", "trace_compile", "option_json", "envs"),
-    *("num_threads", "executor", "backprop", "ineffective"),
+    *("num_threads", "executor", "backprop", "ineffective", "renamed"),
 }
 
 

@@ -20,7 +20,7 @@ from random_models import random_model
 
 from pycompiler.build import build
 from pycompiler.cache import CompileCache
-from pycompiler.errors import PycompilerError
+from pycompiler.errors import OptionWarning, PycompilerError
 from pycompiler.executors import DIED, TIME
 from pycompiler.machine import load_target
 from pycompiler.options import OPTIONS, decisive, parse_options, with_preset
@@ -139,12 +139,43 @@ class Slow(Executor):
 
 def test_the_time_is_over(tmp_path: Path) -> None:
     model, _ = small()
-    _, report = tuned(model, tmp_path / "out", tune="all", executor=Slow(), tune_seconds=0.1)
+    _, report = tuned(model, tmp_path / "out", tune="all", executor=Slow(), search_seconds=0.1)
     tuning = report["tuning"]
     assert tuning["stopped"] == TIME
     assert tuning["best"] == "as asked"
     assert {row["status"] for row in tuning["tried"][1:]} == {TIME}
     assert report["cycles"] == compiled(model)[1]["cycles"]
+    assert report["search"]["time_limited"]
+    assert TIME in report["search"]["reason"]
+    (row,) = report["search"]["found"]
+    assert (row["search"], row["cycles"]) == ("options", report["cycles"])
+    log = (tmp_path / "out/out.txt").read_text()
+    assert f"options: {row['cycles']} cycles\nthe result depends on time: " in log
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(tmp_path: Path, pool: Executor) -> None:
+    model, _ = small()
+    found = [
+        tuned(model, tmp_path / "out", tune="presets", executor=pool, **limit)[1]
+        for limit in ({}, {"search_seconds": 3600.0})
+    ]
+    assert [report["search"]["time_limited"] for report in found] == [False, False]
+    assert [report["search"]["seconds"] for report in found] == [None, 3600.0]
+    assert found[0]["cycles"] == found[1]["cycles"]
+    cycles = [row["cycles"] for row in found[0]["search"]["found"]]
+    assert cycles == sorted(set(cycles), reverse=True)
+    assert cycles[-1] == found[0]["cycles"]
+
+
+def test_names_of_earlier_versions_still_work(tmp_path: Path) -> None:
+    for old in ("tune_seconds", "sa_seconds"):
+        assert parse_options({old: 4}).search_seconds == 4
+        assert parse_options({old: 4, "search_seconds": 5}).search_seconds == 5
+        with pytest.warns(OptionWarning, match=f"`{old}` is `search_seconds`"):
+            _, report = tuned(small()[0], tmp_path / "out", **{old: 7})
+        assert report["search"]["seconds"] == 7
+        with pytest.raises(PycompilerError, match="search_seconds"):
+            parse_options({old: 0})
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -167,6 +198,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
     assert report["tuning"]["stopped"] == INTERRUPTED
     assert report["cycles"] == compiled(model)[1]["cycles"]
     assert any("interrupted" in note for note in report["notes"])
+    assert INTERRUPTED in report["search"]["reason"]
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -219,7 +251,7 @@ def test_the_environment_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(FIND_BEST, "1")
     assert parse_options({"tune": "presets"}).tune == "presets"
     assert parse_options({"envs": {FIND_BEST: "0"}}).tune == "off"
-    _, report = tuned(small()[0], tmp_path / "out", tune_seconds=0.01, executor=Slow())
+    _, report = tuned(small()[0], tmp_path / "out", search_seconds=0.01, executor=Slow())
     assert report["environment"]["used"] == {FIND_BEST: "1"}
     assert report["tuning"]["tried"]
     _, report = tuned(small()[0], tmp_path / "out", tune="off")
@@ -241,10 +273,10 @@ def test_a_cache_keeps_what_was_tried(tmp_path: Path, pool: Executor) -> None:
     ("name", "value"),
     [
         ("tune", "best"),
-        ("tune_seconds", 0),
-        ("tune_seconds", -1.0),
-        ("tune_seconds", float("inf")),
-        ("tune_seconds", True),
+        ("search_seconds", 0),
+        ("search_seconds", -1.0),
+        ("search_seconds", float("inf")),
+        ("search_seconds", True),
         ("executor", "gpu"),
         ("executor", 4),
     ],

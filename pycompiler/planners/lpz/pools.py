@@ -181,7 +181,7 @@ class Pools:
 
     def _propose(self, giver: str, taker: str, *, against: bool) -> None:
         variable = self.variables[self.of[taker]]
-        if variable.fixed:
+        if variable.fixed or len(variable.pool) >= POOL:
             return
         value = self.graph.values[taker]
         for layout in list(dict.fromkeys(self._layouts(giver))):

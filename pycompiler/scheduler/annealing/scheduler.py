@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from ...errors import NoRoomError
 from ...graph.graph import MNGraph
 from ...machine import Target
 from ...planners.overrides import Overrides, wanted_addresses, wanted_keeping, wanted_locations
+from ...search_budget import SearchBudget
 from ...simulation.graph_costs import Simulation
 from ..address_planner import plan_addresses
 from ..schedule_in_lm import SHARES, schedule_in_lm
 from .problem import BANKS, Problem, problem_of
 from .rebuild import rebuilt
-from .search import Progress, search, walked
+from .search import Progress, Search, search, walked
 
 NAME = "auto_recompute_sa"
 
@@ -25,8 +27,10 @@ class Annealing:
     """One run of the scheduler.
 
     ``costs`` has the costs of nodes and moves. ``renewed`` maps the key of an output to
-    the registered value whose new value it is. ``steps`` and ``seconds`` limit the search, see
-    :func:`.search.search`.
+    the registered value whose new value it is. ``steps`` and ``budget`` limit the search, see
+    :func:`.search.search`. With a limit of time and none of steps, the search begins anew with
+    other seeds until half of the time is used: the rest is for a search with less room in LM, or
+    for one that computes nothing twice.
 
     ``plain`` is the graph as ``spill_opt`` schedules it. The result never moves more words of DRAM.
     Only emitted code shows which of both takes fewer cycles.
@@ -35,8 +39,8 @@ class Annealing:
     costs: Simulation
     renewed: Mapping[str, str]
     steps: int | None
-    seconds: float | None
     seed: int
+    budget: SearchBudget
     progress: Progress
     plain: MNGraph | None = None
     #: What the search did, for the report.
@@ -87,17 +91,33 @@ class Annealing:
         return None
 
     def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
-        found = search(problem, rooms, self.steps, self.seed, self.seconds, self.progress)
-        if found.interrupted is not None:
-            self.remarks.append(f"{NAME}: interrupted; the best of {found.tried} plans is taken")
+        made: list[Search] = []
+        for seed in count(self.seed):
+            made.append(search(problem, rooms, self.steps, seed, self.budget, self.progress))
+            if made[-1].interrupted is not None or not self._goes_on():
+                break
+        tried = sum(one.tried for one in made)
+        if made[-1].interrupted is not None:
+            self.remarks.append(f"{NAME}: interrupted; the best of {tried} plans is taken")
+            self.budget.depends(self.remarks[-1])
+        found = min(made, key=lambda one: (one.cost.cycles, one.cost.words))
         done = walked(problem, rooms, found.plan)
         assert done is not None
         _, actions = done
         self.facts = {
-            "plans": found.tried,
-            "seed": self.seed,
+            "plans": tried,
+            "seed": self.seed + made.index(found),
             "remade": sum(action.again for action in actions),
             "estimated_cycles": [found.first.cycles, found.cost.cycles],
             "dram_words": [found.first.words, found.cost.words],
         }
         return rebuilt(problem, actions, target)
+
+    def _goes_on(self) -> bool:
+        """Whether there is time for one more search, with another seed."""
+        if self.steps is not None or self.budget.seconds is None:
+            return False
+        going = self.budget.used < self.budget.seconds / 2
+        if going:
+            self.budget.depends("searches for a schedule went on as long as there was time")
+        return going

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from emu2 import _core
 
+from ...search_budget import SearchBudget
 from .orders import first_orders
 from .plan import Action, Cost, Plan
 from .problem import Problem
@@ -40,25 +40,29 @@ def search(
     rooms: Sequence[int],
     steps: int | None,
     seed: int = SEED,
-    seconds: float | None = None,
+    budget: SearchBudget | None = None,
     progress: Progress = lambda tried, steps: None,
 ) -> Search:
     """Search for a plan that takes fewer cycles and words of DRAM than the given order.
 
     ``steps`` is the number of plans to try; None chooses it by the number of nodes. The search ends
-    early after ``seconds``. Without ``seconds``, the same arguments give the same result. An
-    interrupt ends the search too; any other exception of ``progress`` is raised.
+    early when the time of ``budget`` is over. Without a limit, the same arguments give the same
+    result. An interrupt ends the search too; any other exception of ``progress`` is raised.
     """
-    orders = [order for _, order in first_orders(problem)]
+    orders = list(first_orders(problem))
     found = walked(problem, rooms, Plan(orders[0]))
     assert found is not None
     first, _ = found
     wanted = min(MOST, max(LEAST, PER_NODE * len(problem.inputs))) if steps is None else steps
-    until = float("inf") if seconds is None else time.monotonic() + seconds
+    budget = budget or SearchBudget(None, {})
 
     def go_on(tried: int, cycles: int, words: int) -> bool:
         progress(tried, wanted)
-        return time.monotonic() < until
+        budget.found(f"plans of seed {seed}", cycles)
+        if budget.left != 0:
+            return True
+        budget.depends(f"the search for a schedule ended after {tried} of {wanted} plans")
+        return False
 
     nodes, values = _rows(problem)
     ((order, bias, remade, picked), cycles, words, tried), stopped = _core.anneal_schedule(

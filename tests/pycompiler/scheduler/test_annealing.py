@@ -32,6 +32,7 @@ from pycompiler.scheduler.annealing.problem import Problem, problem_of
 from pycompiler.scheduler.annealing.rebuild import rebuilt
 from pycompiler.scheduler.annealing.scheduler import NAME, Annealing
 from pycompiler.scheduler.schedulers import SCHEDULERS
+from pycompiler.search_budget import SearchBudget
 from pycompiler.simulation.graph_costs import simulate_graph
 from pycompiler.simulation.settings import BEST, FAKE
 
@@ -131,7 +132,7 @@ def test_the_walk_is_that_of_the_reference(seed: int) -> None:
     rng = random.Random(seed)
     _, problem, _ = laid_out()
     rooms = [rng.randrange(0, 900) for _ in range(2)]
-    order = rng.choice([order for _, order in first_orders(problem)])
+    order = rng.choice(list(first_orders(problem)))
     count, most = len(problem.values), len(order)
     plan = Plan(
         order,
@@ -153,8 +154,13 @@ def test_a_search_is_reproducible_and_ends_early() -> None:
     one, two = (searching.search(problem, rooms, 500, seed=7) for _ in range(2))
     assert one == two
     assert one.tried == 500
-    late = searching.search(problem, rooms, 10**9, seconds=0.05)
+    budget = SearchBudget(0.05, {})
+    late = searching.search(problem, rooms, 10**9, budget=budget)
     assert late.tried < 10**9
+    assert budget.facts["time_limited"]
+    assert f"after {late.tried} of" in budget.facts["reason"]
+    cycles = [row["cycles"] for row in budget.facts["found"]]
+    assert cycles == sorted(set(cycles), reverse=True) != []
 
     def interrupted(tried: int, steps: int) -> None:
         if tried >= 128:
@@ -167,9 +173,23 @@ def test_a_search_is_reproducible_and_ends_early() -> None:
         searching.search(problem, rooms, 500, progress=lambda tried, steps: print(1 // 0))
 
 
+def test_a_search_with_time_goes_on_with_other_seeds() -> None:
+    model, plans = model_of(CHAIN, SHAPES, ["y"]), LayoutPlans()
+    options = {"scheduler": NAME, "simulation_mode": FAKE, "time_slice": "off", "sram_budget": 0.3}
+    found = {}
+    for limit in ({}, {"search_seconds": 1.0}, {"search_seconds": 1.0, "sa_expected_run_iters": 9}):
+        _, report = compiled(model, plans=plans, **options, **limit)
+        (row,) = (one for one in report["passes"] if one["pass"] == NAME)
+        found[len(limit)] = row["search"]["plans"], report["search"]["time_limited"]
+    assert found[0] == (searching.LEAST, False)
+    assert found[1][0] > searching.LEAST
+    assert found[1][1]
+    assert found[2] == (9, False)
+
+
 def test_all_orders_are_possible() -> None:
     _, problem, rooms = laid_out()
-    for _, order in first_orders(problem):
+    for order in first_orders(problem):
         place = {node: at for at, node in enumerate(order)}
         assert len(place) == len(problem.inputs)
         assert all(place[o] < place[n] for n in order for o in problem.before[n])
