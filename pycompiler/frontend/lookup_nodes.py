@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..graph.graph import MNNode, TensorType
 from ..pfvm.device_functions import LOOKUP
+from ..pfvm.held import Array
 from ..pfvm.names import fresh
-from ..pfvm.session import Array
 
 
 def with_own_tables(

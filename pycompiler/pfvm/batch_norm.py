@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from .held import Array
 from .replacing import DOMAINS, Made, constant_of, only_user, shape_of
-from .session import Array
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _EPSILON = 1e-5  # of ONNX, where the attribute is missing

@@ -17,7 +17,7 @@ from onnx import helper
 from ..errors import error, place_of
 from .held import Array
 from .names import graphs
-from .reference_recurrent import ACTIVATIONS, activations_of
+from .recurrent_layers import ACTIVATIONS, activations_of
 from .source import source_of
 
 Shape = tuple[int, ...]

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 import onnx_ir as ir
 
+from .held import Array
 from .replacing import DOMAINS, VIEWS, Made, constant_of, only_user, shape_of
-from .session import Array
 from .split_products import PRODUCTS, flag
 
 

@@ -16,11 +16,11 @@ from onnx import helper, numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .declared import MOST, constants, inferred, static_shape
-from .held import array_of
+from .held import Array, array_of
 from .names import all_names, reserved
 from .opsets import STANDARD
 from .random import is_random
-from .session import Array, results_of
+from .session import results_of
 
 #: Each round makes more shapes known; deeper chains of shapes are not followed.
 _ROUNDS = 24

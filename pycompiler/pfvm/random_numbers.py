@@ -16,13 +16,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from .composites.writer import Rule, Writer, rewritten
+from .held import Array
 from .metadata import read, record
 from .names import all_names, bodies_of, fresh, graphs, keys, record_keys, reserved
 from .opsets import NEWEST, OLDEST, STANDARD, opset_of
 from .prepare import prepare, static_types
 from .random import is_random
 from .registered import PRIVATE, attach, detach, mark, mark_updates
-from .session import Array
 from .unroll import unroll
 from .with_nodes import with_nodes
 

@@ -6,11 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as _ConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as _Gemm
 from onnx.reference.ops.op_loop import Loop as _Loop
 
+from ..graph.dtypes import onnx_name
+from ..graph.graph import TensorType
+from .composites.recurrent import Recurrent
+from .held import Array
 from .reference_pools import AveragePool, LpPool, MaxPool
 
 
@@ -151,7 +157,45 @@ class Pow(OpRun):
         return (np.where((power < 0) & (np.abs(base) != 1), 0, found).astype(x.dtype),)
 
 
+class _Layer(OpRun):
+    """A recurrent layer, as the steps that the compiler writes.
+
+    onnx's own classes ignore lengths of sequences, `clip`, `input_forget` and activations, and have
+    not all directions. onnxruntime has neither batches in front nor doubles.
+    """
+
+    op_domain = ""
+
+    def _run(self, *inputs: Array | None, **_: Any) -> tuple[Array, ...]:
+        node = self.onnx_node
+        given = {n: a for n, a in zip(node.input, inputs, strict=False) if a is not None}
+        info = onnx.helper.make_tensor_value_info
+        kinds = {n: onnx.helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in given.items()}
+        types = {n: TensorType(onnx_name(kind), given[n].shape) for n, kind in kinds.items()}
+        layer = Recurrent(node, types, {*node.input, *node.output}, {})
+        layer.write()
+        ports = [info(n, kind, given[n].shape) for n, kind in kinds.items()]
+        ends = [info(n, kinds[node.input[0]], None) for n in node.output if n]
+        graph = onnx.helper.make_graph(layer.nodes, "layer", ports, ends, layer.constants)
+        opsets = [onnx.helper.make_opsetid("", self.run_params["opsets"][""])]
+        model = onnx.helper.make_model(graph, opset_imports=opsets)
+        made = iter(ReferenceEvaluator(model).run(None, given))
+        return tuple(next(made) if n else np.zeros(0) for n in node.output)
+
+
+class LSTM(_Layer):
+    """The layer LSTM."""
+
+
+class GRU(_Layer):
+    """The layer GRU."""
+
+
+class RNN(_Layer):
+    """The layer RNN."""
+
+
 REFERENCE: list[Any] = [
-    *(AveragePool, ConvTranspose, Erf, GatherElements, Gemm, LogSoftmax, Loop, LpPool, MaxPool),
-    *(Pad, Pow),
+    *(AveragePool, ConvTranspose, Erf, GRU, GatherElements, Gemm, LSTM, LogSoftmax, Loop, LpPool),
+    *(MaxPool, Pad, Pow, RNN),
 ]

@@ -11,28 +11,24 @@ import warnings
 from collections.abc import Mapping
 from contextvars import copy_context
 from functools import partial
-from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
-from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import PycompilerError, error
 from .declared import static_shape
 from .device_functions import inlined
+from .held import Array as Array
 from .held import array_of, hold, holding, is_held, tensor_of, whole
 from .names import keys
 from .nans import with_forms
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
-from .reference_recurrent import GRU, LSTM, RNN
 from .runtime_faults import faulty, kinds_of
 from .staged_session import StagedSession
 from .torch_calls import has_calls
-
-Array = NDArray[Any]
 
 #: How onnxruntime names a node for whose types it has no kernel.
 _LACKS = re.compile(r"node (?:with name '|\()([^')]+)")
@@ -193,7 +189,7 @@ def _info(name: str, types: Mapping[str, tuple[int, tuple[int, ...]]]) -> onnx.V
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator | None:
     """Return onnx's own evaluator of a model; None if it lacks an operator."""
     try:
-        return ReferenceEvaluator(whole(model), new_ops=[*REFERENCE, LSTM, GRU, RNN])
+        return ReferenceEvaluator(whole(model), new_ops=REFERENCE)
     except Exception:  # its errors have no common base class either
         return None
 

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 from onnx import helper
 
 from ..errors import error
@@ -149,21 +150,8 @@ def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> I
         yield f"{where} is data type {value}, which ONNX does not have"
 
 
-#: Bits of an element in ``raw_data``.
-_BITS = {
-    _Known.Value(name): bits
-    for bits, names in {
-        2: "UINT2 INT2",
-        4: "UINT4 INT4 FLOAT4E2M1",
-        8: "UINT8 INT8 BOOL FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ FLOAT8E8M0",
-        16: "UINT16 INT16 FLOAT16 BFLOAT16",
-        32: "FLOAT INT32 UINT32",
-        64: "DOUBLE INT64 UINT64 COMPLEX64",
-        128: "COMPLEX128",
-    }.items()
-    for name in names.split()
-    if name in _Known.keys()  # noqa: SIM118 - an enum of protobuf
-}
+#: Bits of an element in ``raw_data``; texts have none.
+_BITS = {int(k): k.bitwidth for k in ir.DataType if k.name not in ("UNDEFINED", "STRING")}
 
 
 def tensor_faults(tensor: onnx.TensorProto) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...graph.dtypes import numpy_dtype, onnx_elem_type
-from ..session import Array
+from ..held import Array
 from .writer import Writer
 
 _LOWEST = float(np.finfo(np.float32).min)

@@ -18,7 +18,7 @@ from ...graph.cut_weights import bounds
 from ...graph.runs import MOST_RUNS as MOST_RUNS
 from ...graph.runs import RUNS, Run, followed
 from ..device_functions import RECUT
-from ..session import Array
+from ..held import Array
 from .writer import Writer
 
 Shape = tuple[int, ...]

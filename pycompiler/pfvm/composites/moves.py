@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from ..session import Array
+from ..held import Array
 from . import in_dram, long_axes
 from .writer import Writer
 

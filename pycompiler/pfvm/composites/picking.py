@@ -12,7 +12,7 @@ from onnx import helper
 from ...graph.dtypes import device_dtype, onnx_elem_type
 from ...graph.graph import TensorType
 from ..device_functions import LOOKUP
-from ..session import Array
+from ..held import Array
 from ..well_formed import MOST_ELEMENTS
 from . import in_dram, long_axes
 from .writer import MOST_PLACES, MOVED, NUMBERS, Writer, axis_of

@@ -12,8 +12,8 @@ import numpy as np
 from onnx import helper
 
 from ...graph.dtypes import onnx_elem_type
-from ..reference_recurrent import LAYERS, activations_of
-from ..session import Array
+from ..held import Array
+from ..recurrent_layers import LAYERS, activations_of
 from .writer import Writer
 
 _INPUT, _WEIGHT, _STATE_WEIGHT, _BIAS, _LENGTHS, _STATE, _CELL, _PEEPHOLES = range(8)
@@ -45,6 +45,7 @@ class Recurrent(Writer):
             backwards = number == 1 or self._text("direction", "forward") == "reverse"
             shape = steps, batch, size
             outs, state, cell = self._chain(number, shape, backwards)
+            outs = outs or [self._zeros([0, size])]
             whole = outs[0] if len(outs) == 1 else self.op("Concat", *outs, axis=0)
             sequences.append(self.reshape(whole, [steps, 1, batch, size]))
             states.append(state)

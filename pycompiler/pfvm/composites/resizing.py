@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..session import Array
+from ..held import Array
 from .writer import Writer
 
 #: The modes whose antialiased filter is centred as onnxruntime and torch do.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..session import Array
+from ..held import Array
 from .writer import Writer
 
 

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 
 from ...graph.dtypes import onnx_elem_type
-from ..session import Array
+from ..held import Array
 from .writer import MOST_PLACES, Writer, axis_of
 
 #: The most results that are taken one by one: each takes a pass over the line.

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..session import Array
+from ..held import Array
 from .tiles import Tiling, tiled
 from .writer import Writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -17,9 +18,8 @@ from ...graph.graph import TensorType
 from ...machine import Target
 from ..declared import constants
 from ..device_functions import DEVICE, PICK, function_of, with_functions
-from ..held import array_of, tensor_of
+from ..held import Array, array_of, tensor_of
 from ..names import all_names, reserved
-from ..session import Array
 from ..with_nodes import with_nodes
 
 #: The element types that most rules accept. Short floats are singles on the device.
@@ -64,6 +64,8 @@ class Writer:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     functions: list[onnx.FunctionProto] = field(default_factory=list)
+    #: how many values have each name, without the numbers behind it
+    named: Counter[str] = field(default_factory=Counter)
     #: the nodes so far, with those inside of functions
     count: int = 0
     #: the rows in DRAM that values are views of, and the shapes of these rows
@@ -278,7 +280,9 @@ class Writer:
 
     def name(self, what: str) -> str:
         """Return a new name for a value."""
-        return reserved(f"{self.node.output[0]}.{what}", self.taken)
+        wanted, count = f"{self.node.output[0]}.{what}", self.named[what]
+        self.named[what] += 1
+        return reserved(f"{wanted}__{count}" if count else wanted, self.taken)
 
     def pick(self, value: str, axis: int, places: Array) -> str:
         """Append the elements at ``places`` of ``axis``: a Slice if they are evenly spaced."""

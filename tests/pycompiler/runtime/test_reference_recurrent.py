@@ -39,3 +39,18 @@ def check(kind: str, seed: int) -> None:
     wanted = sample.function(**{n: torch.from_numpy(a) for n, a in wide.items()})
     for own, other in zip(made, wanted, strict=True):
         assert np.allclose(own, other.numpy(), rtol=1e-9, atol=1e-12), (seed, sample.attributes)
+
+
+def test_no_steps_leave_the_state() -> None:
+    shapes = {"x": (0, 2, 3), "w": (1, 20, 3), "r": (1, 20, 5), "h": (1, 2, 5)}
+    given = {name: np.ones(shape) for name, shape in shapes.items()}
+    kind, info = onnx.TensorProto.DOUBLE, helper.make_tensor_value_info
+    node = helper.make_node("LSTM", ["x", "w", "r", "", "", "h"], ["y", "last"], hidden_size=5)
+    results = [info("y", kind, (0, 1, 2, 5)), info("last", kind, (1, 2, 5))]
+    inputs = [info(name, kind, shape) for name, shape in shapes.items()]
+    graph = helper.make_graph([node], "g", inputs, results)
+    found = evaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    assert found is not None
+    made = found.run(None, given)
+    assert made[0].shape == (0, 1, 2, 5)
+    assert (made[1] == given["h"]).all()
