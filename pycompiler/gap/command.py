@@ -30,6 +30,7 @@ from ..summary.table import cost_lines, percent
 from ..sweep.command import read_options
 from .measure import STEPS, Gap, gap_of
 from .picture import picture
+from .switches import Kind, kinds
 
 #: How rows are named.
 _VIEWS = ("module", "node", "operator", "source")
@@ -41,6 +42,7 @@ _VIEWS = ("module", "node", "operator", "source")
 @click.option("-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="as in `compile`")
 @click.option("--by", type=click.Choice(_VIEWS), default="module", show_default=True)
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="rows to show")
+@click.option("--switches", is_flag=True, help="show layout switches beside their least steps")
 @click.option("--draw", type=WRITTEN, help="write a picture (SVG) to this file")
 @click.option("--json", "json_path", type=WRITTEN, help="write all figures to this file")
 @takes_sizes
@@ -50,6 +52,7 @@ def gap(
     given: Sequence[str],
     by: View,
     top: int,
+    switches: bool,
     draw: Path | None,
     json_path: Path | None,
     sizes: Sizes,
@@ -74,8 +77,12 @@ def gap(
     console.print(_whole(found, title))
     console.print(_guesses(found), soft_wrap=True)
     console.print(_parts(rows, by, top))
+    moved = kinds(compiled.graph, target) if switches else []
+    if switches:
+        console.print(_switches(moved, top))
     if json_path is not None:
         facts = {"model": str(model), "machine": machine, **found.json(), "by": by, "rows": rows}
+        facts |= {"switches": [kind.json() for kind in moved]} if switches else {}
         write_file(json_path, (json.dumps(facts, indent=1) + "\n").encode())
     if draw is not None:
         whole = {"name": "all", "cycles": found.cycles, "bound": found.bound, **found.totals}
@@ -131,4 +138,17 @@ def _parts(rows: Sequence[Mapping[str, Any]], by: View, top: int) -> Table:
         table.add_row(row["name"], *(str(round(row[key])) for key in columns))
     if len(rows) > top:
         table.caption = f"{len(rows) - top} more rows (--top)"
+    return table
+
+
+def _switches(moved: Sequence[Kind], top: int) -> Table:
+    columns = ("switches", "steps", "at least", "above")
+    table = Table("passes and digits", *columns, "the worst")
+    for column in table.columns[1:-1]:
+        column.justify = "right"
+    for kind in moved[:top]:
+        numbers = kind.count, kind.steps, kind.least, kind.steps - kind.least
+        table.add_row(kind.name, *map(str, numbers), kind.example)
+    if len(moved) > top:
+        table.caption = f"{len(moved) - top} more kinds (--top)"
     return table

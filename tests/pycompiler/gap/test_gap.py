@@ -141,7 +141,8 @@ def test_the_command_writes_table_picture_and_figures(tmp_path: Path) -> None:
     path, drawn, facts = tmp_path / "m.onnx", tmp_path / "m.svg", tmp_path / "m.json"
     onnx.save(network(), path)
     words = ["gap", str(path), "--machine", "mini", "-O", "emit=concat", "--by", "operator"]
-    done = CliRunner().invoke(commands, [*words, "--draw", str(drawn), "--json", str(facts)])
+    outputs = ["--draw", str(drawn), "--json", str(facts), "--switches"]
+    done = CliRunner().invoke(commands, [*words, *outputs])
     assert done.exit_code == 0, done.output
     figures = json.loads(facts.read_text())
     assert figures["cycles"] == sum(row["cycles"] for row in figures["rows"])
@@ -153,4 +154,6 @@ def test_the_command_writes_table_picture_and_figures(tmp_path: Path) -> None:
         assert step in done.output
     assert "MatMul" in {row["name"] for row in figures["rows"]}
     assert "with twice the latency" in done.output
+    assert "passes and digits" in done.output
+    assert all(kind["steps"] >= kind["least"] for kind in figures["switches"])
     assert drawn.read_text().startswith("<svg")

@@ -1,0 +1,90 @@
+"""Layout switches beside the fewest steps in which they could be done, by kind.
+
+A switch is a chain of passes, from a value that no pass makes to one that something else reads.
+Passes that several switches share count for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..graph.graph import MNGraph, MNNode
+from ..layers.base import layout_of
+from ..layers.operators import LAYERS
+from ..layers.switch.layer import SWITCH, level_of
+from ..machine import Target
+from .crossing import Crossing, crossings, least_steps
+
+
+@dataclass
+class Kind:
+    """Switches with the same passes of which as many digits must move.
+
+    ``steps`` are those of all passes by themselves, ``least`` what the machine needs for them.
+    ``example`` is the result of the switch that is furthest above, by ``above`` steps.
+    """
+
+    name: str
+    count: int = 0
+    steps: int = 0
+    least: int = 0
+    example: str = ""
+    above: int = -1
+
+    def json(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return dict(vars(self))
+
+
+def kinds(graph: MNGraph, target: Target) -> list[Kind]:
+    """Return the kinds of switches, those with the most steps above what is needed first."""
+    found: dict[str, Kind] = {}
+    known: dict[object, int] = {}
+    for chain in _chains(graph):
+        first, last = graph.values[chain[0].inputs[0]], graph.values[chain[-1].outputs[0]]
+        layouts = layout_of(first), layout_of(last)
+        least = crossings(*layouts, first.shape, first.dtype, target)
+        needed = least_steps(least, first.dtype, target)
+        steps = sum(_steps(node, graph, target, known) for node in chain)
+        passes = ", ".join(level_of(node).value for node in chain)
+        name = f"{passes} ({first.dtype.value}): {_ranks(least)}"
+        kind = found.setdefault(name, Kind(name))
+        kind.count, kind.steps, kind.least = kind.count + 1, kind.steps + steps, kind.least + needed
+        if steps - needed > kind.above:
+            kind.example, kind.above = last.name, steps - needed
+    return sorted(found.values(), key=lambda kind: (kind.least - kind.steps, kind.name))
+
+
+def _chains(graph: MNGraph) -> Iterator[list[MNNode]]:
+    """Yield the passes of each switch, the first one first."""
+    made = graph.producers()
+    read = {name for _, name in graph.outputs}
+    read |= {name for node in graph.nodes if node.op != SWITCH for name in node.inputs}
+    for node in graph.nodes:
+        if node.op == SWITCH and node.outputs[0] in read:
+            chain = [node]
+            while (before := made.get(chain[0].inputs[0])) is not None and before.op == SWITCH:
+                chain.insert(0, before)
+            yield chain
+
+
+def _steps(node: MNNode, graph: MNGraph, target: Target, known: dict[object, int]) -> int:
+    """Return the steps of a pass by itself; passes that are alike are asked once."""
+    source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+    places = source.location, result.location
+    key = layout_of(source), layout_of(result), source.shape, source.dtype, node.plan, places
+    if key not in known:
+        known[key] = LAYERS[SWITCH].cost(node, graph, target)
+    return known[key]
+
+
+def _ranks(found: Mapping[str, Crossing]) -> str:
+    """Return what must move: for each level, the part of the elements that may stay."""
+    parts = []
+    for unit, own in found.items():
+        powers = " x ".join(f"{size}^{times}" for size, times in sorted(own.rank.items()))
+        if own.elements:
+            parts.append(f"{unit} {powers}")
+    return ", ".join(parts) or "nothing must move"
