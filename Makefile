@@ -105,11 +105,12 @@ lint-python: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest emu2._core
 
-# docs/isa from the spec, docs/operators.md, docs/options.md and docs/errors.md from their tables; `make test` fails when they are stale.
+# docs/isa from the spec, docs/operators.md, docs/options.md, docs/errors.md and docs/compiler/rewrites.md from their tables; `make test` fails when they are stale.
 manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release $(PACKAGES) --test manual
 	$(BIN)/python -m pycompiler.layers.document
 	$(BIN)/python -m pycompiler.document_options
+	$(BIN)/python -m pycompiler.rewriting.document
 	$(BIN)/python -m pycompiler.errors.document
 
 # The pages as a site, in build/site. Every warning is an error, so all links and anchors must exist.

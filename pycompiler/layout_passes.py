@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 
 from .errors import PycompilerError
 from .frontend.import_onnx import ImportedModel
 from .graph.graph import MNGraph, Side
+from .graph.rewrite import Row, rewritten
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
@@ -26,16 +26,24 @@ from .planners.location import check_room, plan_locations
 from .planners.lpz.known import Known
 from .planners.lpz.planner import CHEAP
 from .planners.overrides import Overrides, check_overrides
-from .planners.parted_sums import part_sums
-from .planners.recut_chains import join_recuts
+from .planners.rewrites import IMPORTED, REWRITES, SIDED, SLICED, TYPED, facts_of
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
-from .report.codegen_dir import DUMPS
+from .report.codegen_dir import DUMPS, REWRITE
 from .report.report import Report
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .simulation.sequence import Estimates
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
+
+
+@dataclass(frozen=True, eq=False)
+class _Fired:
+    """A rewrite that changed the graph: how often, and the dump behind it."""
+
+    row: Row
+    count: int
+    dump: bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +54,7 @@ class _Step:
     graph: MNGraph
     dump: bytes
     facts: LayoutFacts | None
+    rewrites: tuple[_Fired, ...]
 
 
 class LayoutPlans:
@@ -96,6 +105,12 @@ class LayoutPlans:
 def _tell(step: _Step, report: Report) -> None:
     """Add to a report what a pass made, beside its row."""
     report.files[f"{DUMPS}{step.name}.txt"] = step.dump
+    for fired in step.rewrites:
+        number = f"{REWRITES.index(fired.row) + 1:02}"
+        report.files[f"{REWRITE}{number}.{fired.row.name}.txt"] = fired.dump
+    if step.rewrites:
+        counts = {fired.row.name: fired.count for fired in step.rewrites}
+        report.data["passes"][-1]["rewrites"] = counts
     if step.name == "side":
         report_fallback(step.graph, report)
         warn_of_fallback(report)
@@ -125,8 +140,21 @@ def _steps(
     overrides, updates = given.overrides, imported.updates
     sliced = SlicedLayouts(target, given, known)
 
+    facts = facts_of(target, given, imported.registered, imported.constants)
+    rules = (*STRUCTURE, *RULES)
+    fired: list[_Fired] = []
+
+    def by(rows: tuple[Row, ...], graph: MNGraph) -> MNGraph:
+        def tell(row: Row, count: int, made: MNGraph) -> None:
+            fired.append(_Fired(row, count, print_graph(made).encode()))
+
+        return rewritten(graph, rows, facts, rules, tell)
+
+    def dtypes(graph: MNGraph) -> MNGraph:
+        return by(TYPED, plan_dtypes(by(SIDED, graph), target, given, imported.registered))
+
     def locations(graph: MNGraph) -> MNGraph:
-        return check_room(plan_locations(join_recuts(graph, overrides), overrides), target)
+        return check_room(plan_locations(graph, overrides), target)
 
     def layouts(graph: MNGraph) -> MNGraph:
         nonlocal sliced
@@ -141,22 +169,22 @@ def _steps(
         return made
 
     passes = (
-        ("side", partial(plan_sides, strict=given.strict)),
-        ("dtype", lambda g: plan_dtypes(g, target, given, imported.registered, imported.constants)),
+        ("side", lambda graph: plan_sides(by(IMPORTED, graph), strict=given.strict)),
+        ("dtype", dtypes),
         ("location", locations),
         ("layout", layouts),
         ("time_slice", lambda graph: sliced.plan(graph)),
-        ("slices", lambda _: part_sums(sliced.cut(), target)),
+        ("slices", lambda _: by(SLICED, sliced.cut())),
     )
     assert len(passes) == PASSES
-    rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
     check_overrides(graph, overrides)
     for name, run in passes:
         with report.running(name) as row:
             graph = verify(run(graph), target, rules)
             row |= _counts(graph)
-        yield _Step(name, graph, print_graph(graph).encode(), sliced.facts)
+        rewrites, fired = tuple(fired), []
+        yield _Step(name, graph, print_graph(graph).encode(), sliced.facts, rewrites)
 
 
 def _cycles(sliced: SlicedLayouts, given: Given, renewed: Mapping[str, str]) -> int:
@@ -165,7 +193,8 @@ def _cycles(sliced: SlicedLayouts, given: Given, renewed: Mapping[str, str]) -> 
     Then all schedulers get the same layouts, and results have the same bits.
     """
     target, overrides = sliced.target, given.overrides
-    graph = part_sums(sliced.cut(), target)
+    facts = facts_of(target, given, (), {})
+    graph = rewritten(sliced.cut(), SLICED, facts, (*STRUCTURE, *RULES))
     graph = SCHEDULERS["spill_opt"](graph, target, given.sram_budget, overrides, renewed)
     return Estimates().cycles(plan_addresses(graph, target, overrides, renewed), target)
 

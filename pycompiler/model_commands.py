@@ -37,6 +37,7 @@ from .pfvm.sizes import Sizes
 from .profile.command import profile
 from .profile.compile_trace import PICTURE, TABLE
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
+from .rewriting.command import rewrites
 from .runtime.app_file import app_of, placed_app, target_of
 from .runtime.device import Board, find_device
 from .runtime.executable import types_of
@@ -54,6 +55,7 @@ commands.add_command(gap)
 commands.add_command(memory)
 commands.add_command(partition_command)
 commands.add_command(profile)
+commands.add_command(rewrites)
 commands.add_command(sweep)
 
 

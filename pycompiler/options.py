@@ -32,6 +32,7 @@ from .layout_spec import (
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.dtype import product_precisions
 from .planners.layout import PLANNERS
+from .planners.rewrites import FUSIONS, REWRITES
 from .presets.read import FIND_BEST, FOLDER, SA_STEPS, names, read_preset, variable, wants_best
 from .scheduler.annealing.scheduler import NAME
 from .scheduler.schedulers import SCHEDULERS
@@ -120,6 +121,16 @@ def _is_executor(value: Any) -> bool:
     return known or isinstance(value, Executor)
 
 
+def _names_of(value: Any) -> frozenset[str]:
+    return frozenset(filter(None, value.split(",") if isinstance(value, str) else value))
+
+
+def _are_rewrites(value: Any) -> bool:
+    known = {row.name for row in REWRITES if not row.needed}
+    given = isinstance(value, str | tuple | list | frozenset | set)
+    return given and all(isinstance(one, str) and one in known for one in _names_of(value))
+
+
 def _is_environment(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(k, str) for k in value)
 
@@ -146,6 +157,7 @@ _EXECUTOR: _Values = (
     f"{', '.join(map(repr, EXECUTORS))}, '{CLUSTER}HOST:PORT' or a concurrent.futures.Executor",
     _is_executor,
 )
+_REWRITES: _Values = "names of rewrites, with commas", _are_rewrites
 _ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
 _OVERRIDES: _Values = "a dict of value name to decisions", _is_overrides
 
@@ -175,6 +187,12 @@ class Options:
         _FLAG,
         "join chains of elementwise operators, and products with the sums that read them; without "
         "it, each stays an operator of its own",
+    )
+    skip_rewrites: frozenset[str] = option(
+        (),
+        _REWRITES,
+        "rewrites to leave out, as `pycompiler rewrites` lists them: their names, with commas",
+        read=_names_of,
     )
     strict: bool = option(
         False, _FLAG, "make it an error (P0303) if an operator must run on the host"
@@ -300,6 +318,11 @@ class Options:
     def precisions(self) -> frozenset[str]:
         """The precisions in which products may compute."""
         return product_precisions(self.float_dtype, self.gemm_precision, self.overrides)
+
+    @property
+    def skipped(self) -> frozenset[str]:
+        """The rewrites that are left out."""
+        return frozenset(self.skip_rewrites) | (frozenset() if self.fuse_elementwise else FUSIONS)
 
     @property
     def layout_specs(self) -> tuple[LayoutSpec, ...]:

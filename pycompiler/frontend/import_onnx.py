@@ -23,7 +23,6 @@ from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
-from .crop_nodes import crop_node
 from .lookup_nodes import with_own_tables
 
 
@@ -88,7 +87,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         else _group(name, proto)
         for name, proto in protos.items()
     )
-    mn_nodes = tuple(crop_node(node, types) for node in with_own_tables(mn_nodes, types, data))
+    mn_nodes = tuple(with_own_tables(mn_nodes, types, data))
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
         replace(node, side=Side.HOST, reason="a constant with a NaN")

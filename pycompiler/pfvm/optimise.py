@@ -9,7 +9,8 @@ stay.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -67,17 +68,9 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
                 output_size_limit=_MOST_FOLDED,
                 should_fold=_is_small,
             )
-            if opset_of(prepared) >= OLDEST:
-                decompose(made)
-                fuse_pad_into_conv_rule.apply_to_model(made)
-                fold_batch_norms(made)
-            _drop_identities(made)
-            if opset_of(prepared) >= OLDEST:
-                expand_late(made)
-                split_products(made)
-                use_heads(made)
-                join_views(made)
-                pad_hidden(made)
+            for row in OPTIMISATIONS:
+                if row.any_opset or opset_of(prepared) >= OLDEST:
+                    row.run(made)
             Sequential(
                 DeduplicateInitializersPass(),
                 CommonSubexpressionEliminationPass(),
@@ -111,7 +104,7 @@ def _is_small(node: ir.Node) -> bool | None:
     return None
 
 
-def _drop_identities(model: ir.Model) -> None:
+def drop_identities(model: ir.Model) -> None:
     """Remove Identity nodes, except where two outputs would become one value.
 
     onnx-ir's own pass makes one value two outputs of a body, or an output of two bodies.
@@ -133,6 +126,37 @@ def _drop_identities(model: ir.Model) -> None:
             source.shape = source.shape or copy.shape
             copy.replace_all_uses_with(source, replace_graph_outputs=True)
             graph.remove(node, safe=True)
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """A rewrite of a model, in place. ``rounding`` says how results may differ.
+
+    Others than ``any_opset`` know the operators of the opsets from `OLDEST` on.
+    """
+
+    run: Callable[[ir.Model], object]
+    rounding: str = ""
+    any_opset: bool = False
+
+
+def join_pads(model: ir.Model) -> None:
+    """Let convolutions pad their inputs themselves, in place."""
+    fuse_pad_into_conv_rule.apply_to_model(model)
+
+
+#: The rewrites of a model, in the order in which they run.
+OPTIMISATIONS = (
+    Optimisation(decompose, "powers are products"),
+    Optimisation(join_pads),
+    Optimisation(fold_batch_norms, "weights are rounded once more, by 2^-24"),
+    Optimisation(drop_identities, any_opset=True),
+    Optimisation(expand_late),
+    Optimisation(split_products),
+    Optimisation(use_heads, "sums over heads are added in another order"),
+    Optimisation(join_views),
+    Optimisation(pad_hidden, "sums have more terms, which are zero"),
+)
 
 
 def _keep_outputs(model: onnx.ModelProto, before: Sequence[onnx.ValueInfoProto]) -> None:

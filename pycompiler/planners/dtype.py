@@ -8,7 +8,7 @@ they enter the MAU, which gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype, device_dtype
@@ -17,22 +17,11 @@ from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import DOUBLE, precision, roles_of, takes_halves
 from ..layers.tiling.axes import whole_words
 from ..layers.view import VIEWS
-from ..layout_spec import OperandSpec
 from ..machine import Target
 from ..pfvm.device_functions import TILES
-from ..pfvm.session import Array
 from ..pfvm.windows import WEIGHT_GRADIENT
-from .early_variances import part_variances
-from .fused_elementwise import fuse_elementwise
-from .fused_functions import fuse_functions
 from .given import Given
-from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
-from .rounded_factors import round_factors
-from .rounded_results import round_results
-from .saved_halves import keep_factors_as_halves
-from .saved_signs import signs_of_halves
-from .sums_of_products import sum_products
 
 #: The precisions of products that belong to each ``float_dtype``.
 _FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
@@ -50,20 +39,13 @@ def product_precisions(
 
 
 def plan_dtypes(
-    graph: MNGraph,
-    target: Target,
-    given: Given,
-    registered: Collection[str] = (),
-    constants: Mapping[str, Array] | None = None,
+    graph: MNGraph, target: Target, given: Given, registered: Collection[str] = ()
 ) -> MNGraph:
     """Set the dtype of every value.
 
     ``registered`` values are shared by several functions on the device, so they keep all their
-    bits. ``constants`` has the data of the graph's constants. Operators of which the layouts of
-    single operands are given stay apart.
+    bits.
     """
-    exact, data = {*given.overrides, *registered}, constants or {}
-    graph = fuse_functions(graph, exact, data)
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
@@ -91,18 +73,8 @@ def plan_dtypes(
         for node in graph.nodes
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
-    found = _rounded_by_host(graph, target, exact)
-    graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
-    graph = part_variances(graph, target, exact, data)
-    graph = store_halves(graph, target, exact, data)
-    rounded = round_results(round_factors(graph, target, exact), target, exact)
-    rounded = signs_of_halves(rounded, target, data)
-    rounded = keep_factors_as_halves(rounded, target, exact)
-    if not given.fuse_elementwise:
-        return rounded
-    apart = {spec.op_type for spec in given.layout_specs if isinstance(spec, OperandSpec)}
-    joined = fuse_elementwise(rounded, target, exact, data, apart)
-    return sum_products(joined, exact, apart)
+    found = _rounded_by_host(graph, target, {*given.overrides, *registered})
+    return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

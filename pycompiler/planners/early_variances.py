@@ -13,140 +13,114 @@ as large as it likes, so a convolution must have none. What stays below zero bec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from ..graph.edit import Edit
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.draft import Edit
+from ..graph.graph import MNNode
+from ..graph.rewrite import Part, Pattern, Rewrite
 from ..layers.functions.arithmetic import FACTOR, SHARE
 from ..layers.products.roles import precision_of
 from ..layers.view import VIEWS
-from ..machine import WORDS_PER_LONG, Target
+from ..machine import WORDS_PER_LONG
 from ..pfvm.names import fresh
-from ..pfvm.session import Array
 from .halves import CONVOLUTIONS
 
 
-def part_variances(
-    graph: MNGraph, target: Target, exact: Collection[str], data: Mapping[str, Array]
-) -> MNGraph:
-    """Compute such variances from the sums of values and of squares.
-
-    ``exact`` values keep all bits. ``data`` has the elements of constants.
-    """
-    made, readers, edit = graph.producers(), graph.readers(), Edit(graph)
-    given = {*exact, *(name for _, name in graph.outputs)}
-    search = _Search(graph, target, made, readers, data)
-    values = dict(graph.values)
-    for squares in graph.device_nodes():
-        found = search.sums(squares)
-        if found is None or not given.isdisjoint(found.names):
-            continue
-        total = found.total.outputs[0]
-        parts = [fresh(f"{total}.{part}", values) for part in ("squares", "of_mean", "less")]
-        edit.values |= {part: replace(values[total], name=part) for part in parts}
-        values |= edit.values
-        sum_of_squares, of_mean, less = parts
-        own = replace(found.total, outputs=(sum_of_squares,))
-        steps = (
-            replace(squares, inputs=(found.values, found.values)),
-            own,
-            MNNode(of_mean, "Mul", (found.sum, found.mean), (of_mean,)).near(own),
-            MNNode(less, "Sub", (sum_of_squares, of_mean), (less,)).near(own),
-            MNNode(total, "Relu", (less,), (total,)).near(own),
-        )
-        # The squares come directly behind the values, what needs the mean where the sum was.
-        edit.behind[made[found.values].name] += steps[:2]
-        edit.behind[found.total.name] += steps[2:]
-        edit.gone |= {squares.name, found.total.name}
-        if len(readers[squares.inputs[0]]) == 1 and squares.inputs[0] not in given:
-            edit.gone.add(made[squares.inputs[0]].name)
-    return edit.done()
+def _parted(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Write the sum of (x - mean)^2 as sum(x^2) - mean * sum(x), and at least zero."""
+    total, squares, differences = nodes
+    values, subtracted = differences.inputs
+    found = _sum_and_mean(nodes, values, subtracted, part)
+    if len(set(squares.inputs)) > 1 or found is None or total.outputs[0] in part.kept:
+        return None
+    first, mean = found
+    result, known, edit = total.outputs[0], dict(part.values), Edit()
+    parts = [fresh(f"{result}.{name}", known) for name in ("squares", "of_mean", "less")]
+    edit.values = {name: replace(part.values[result], name=name) for name in parts}
+    sum_of_squares, of_mean, less = parts
+    own = replace(total, outputs=(sum_of_squares,))
+    sum_of, mean_of = first.outputs[0], mean.outputs[0]
+    # The squares come directly behind the values, what needs the mean where the sum was.
+    maker = part.draft.maker(values)
+    assert maker is not None
+    edit.behind[maker.name] += (replace(squares, inputs=(values, values)), own)
+    edit.behind[total.name] += (
+        MNNode(of_mean, "Mul", (sum_of, mean_of), (of_mean,)).near(own),
+        MNNode(less, "Sub", (sum_of_squares, of_mean), (less,)).near(own),
+        MNNode(result, "Relu", (less,), (result,)).near(own),
+    )
+    edit.gone |= {squares.name, total.name}
+    if len(part.draft.readers(squares.inputs[0])) == 1 and squares.inputs[0] not in part.kept:
+        edit.gone.add(differences.name)
+    return edit
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Values, their sum and mean, and the node that adds up the squared differences."""
+def _sum_and_mean(
+    nodes: Sequence[MNNode], values: str, subtracted: str, part: Part
+) -> tuple[MNNode, MNNode] | None:
+    """Return the nodes of the sum and of the mean of ``values``, from which they differ."""
+    total, squares, _ = nodes
+    mean = part.draft.maker(_viewed(subtracted, part))
+    if mean is None or mean.op not in ("Mul", SHARE):
+        return None
+    first, maker = part.draft.maker(mean.inputs[0]), part.draft.maker(values)
+    if first is None or maker is None or first.op != "ReduceSum" or first.inputs[0] != values:
+        return None
+    if dict(total.attributes) != dict(first.attributes) or not _by_halves(values, part):
+        return None
+    if any(
+        (one.side, one.segment) != (squares.side, squares.segment) for one in (maker, first, mean)
+    ):
+        return None
+    records = part.values
+    shape, axes = records[values].shape, dict(first.attributes).get("axes")
+    sums = {records[one.outputs[0]].shape for one in (first, mean, total)}
+    if not isinstance(axes, tuple) or 0 not in axes or len(sums) > 1:
+        return None
+    left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    under = records[subtracted].shape
+    # Views may exchange axes: only one axis may be left.
+    if sum(size > 1 for size in left) > 1:
+        return None
+    if (1,) * (len(left) - len(under)) + tuple(under) != left:
+        return None
+    fraction = 1 / prod(shape[int(axis)] for axis in axes)
+    known = _factor(mean, part) in (fraction, float(np.float32(fraction)))
+    return (first, mean) if known else None
 
-    values: str
-    sum: str
-    mean: str
-    total: MNNode
-    #: the values whose bits change
-    names: tuple[str, ...]
+
+def _factor(product: MNNode, part: Part) -> object:
+    """Return the number that a product multiplies by; None if it is no constant."""
+    if product.op == SHARE:
+        return dict(product.attributes)[FACTOR]
+    number = part.facts.data.get(product.inputs[1])
+    return None if number is None or number.size != 1 else float(number.item())
 
 
-@dataclass(frozen=True)
-class _Search:
-    graph: MNGraph
-    target: Target
-    made: Mapping[str, MNNode]
-    readers: Mapping[str, Sequence[MNNode]]
-    data: Mapping[str, Array]
+def _by_halves(name: str, part: Part) -> bool:
+    """Whether a convolution in half without bias made a value."""
+    product = part.draft.maker(_viewed(name, part))
+    if product is None or product.op not in CONVOLUTIONS:
+        return False
+    biased = len([one for one in product.inputs if one]) > 2
+    return not biased and precision_of(product, part.facts.target).words > WORDS_PER_LONG
 
-    def sums(self, squares: MNNode) -> _Sums | None:
-        """Return what belongs to a product of differences from a mean with themselves."""
-        differences = self._node(squares.inputs[0], "Sub")
-        if squares.op != "Mul" or len(set(squares.inputs)) > 1 or differences is None:
-            return None
-        readers = self.readers.get(squares.outputs[0], ())
-        values, subtracted = differences.inputs
-        mean = self.made.get(self._viewed(subtracted))
-        if mean is None or mean.op not in ("Mul", SHARE):
-            return None
-        first = self._node(mean.inputs[0], "ReduceSum")
-        if first is None or first.inputs[0] != values:
-            return None
-        if len(readers) != 1 or readers[0].op != "ReduceSum":
-            return None
-        total = readers[0]
-        if dict(total.attributes) != dict(first.attributes) or not self._by_halves(values):
-            return None
-        nodes = (self.made[values], first, mean, differences, squares, total)
-        if {(one.side, one.segment) for one in nodes} != {(Side.DEVICE, squares.segment)}:
-            return None
-        records = self.graph.values
-        shape, axes = records[values].shape, dict(first.attributes).get("axes")
-        sums = {records[one.outputs[0]].shape for one in (first, mean, total)}
-        if not isinstance(axes, tuple) or 0 not in axes or len(sums) > 1:
-            return None
-        left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-        under = records[subtracted].shape
-        # Views may exchange axes: only one axis may be left.
-        if sum(size > 1 for size in left) > 1:
-            return None
-        if (1,) * (len(left) - len(under)) + tuple(under) != left:
-            return None
-        share = 1 / prod(shape[int(axis)] for axis in axes)
-        if self._factor(mean) not in (share, float(np.float32(share))):
-            return None
-        names = squares.outputs[0], total.outputs[0]
-        return _Sums(values, first.outputs[0], mean.outputs[0], total, names)
 
-    def _factor(self, product: MNNode) -> object:
-        """Return the number that a product multiplies by; None if it is no constant."""
-        if product.op == SHARE:
-            return dict(product.attributes)[FACTOR]
-        number = self.data.get(product.inputs[1])
-        return None if number is None or number.size != 1 else float(number.item())
+def _viewed(name: str, part: Part) -> str:
+    """Return the value that ``name`` is a view of."""
+    while (maker := part.draft.maker(name)) is not None and maker.op in VIEWS:
+        name = maker.inputs[0]
+    return name
 
-    def _by_halves(self, name: str) -> bool:
-        """Whether a convolution in half without bias made a value."""
-        product = self.made.get(self._viewed(name))
-        if product is None or product.op not in CONVOLUTIONS:
-            return False
-        biased = len([one for one in product.inputs if one]) > 2
-        return not biased and precision_of(product, self.target).words > WORDS_PER_LONG
 
-    def _node(self, name: str, op: str) -> MNNode | None:
-        found = self.made.get(name)
-        return found if found is not None and found.op == op else None
-
-    def _viewed(self, name: str) -> str:
-        """Return the value that ``name`` is a view of."""
-        while name in self.made and self.made[name].op in VIEWS:
-            name = self.made[name].inputs[0]
-        return name
+_DIFFERENCES = Pattern(frozenset({"Sub"}), only=False)
+PART_VARIANCES = Rewrite(
+    "part_variances",
+    "the variance has a relative error of about 2^-24 (mean / deviation)^2",
+    Pattern(frozenset({"ReduceSum"}), (Pattern(frozenset({"Mul"}), (_DIFFERENCES,)),)),
+    _parted,
+)

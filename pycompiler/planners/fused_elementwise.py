@@ -7,18 +7,17 @@ else reads it and both have the same shape.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
-from ..graph.edit import Edit
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.graph import MNGraph, MNNode
+from ..graph.rewrite import Part, Pattern, Rewrite
 from ..layers.functions.fused import FUSED, MOST_INPUTS, STEPS, Read, Step, steps_of, text_of
-from ..machine import Target
 from ..pfvm.session import Array
 
 #: Operators whose time the ports of LM decide.
@@ -26,7 +25,7 @@ _CHEAP = frozenset(
     {"Add", "Sub", "Mul", "Neg", "Relu", "Where", "Min", "Max", "And", "Or", "Not"}
     | {"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"}
 )
-_DTYPES = (MNDtype.FLOAT, MNDtype.SINGLE_BOOL)
+_DTYPES = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL})
 #: The most operators of a chain: more need more registers than they save.
 _MOST = 8
 #: Nodes between two operators that may be joined although two large operands then live longer.
@@ -35,63 +34,32 @@ _SOON = 8
 _LARGE = 2
 
 
-def fuse_elementwise(
-    graph: MNGraph,
-    target: Target,
-    exact: Collection[str],
-    data: Mapping[str, Array],
-    apart: Collection[str] = (),
-) -> MNGraph:
-    """Join elementwise operators on singles; ``exact`` values stay, as do small ones.
+def _fused(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Compute f(g(x, y), z), all of one shape, as one function of x, y and z.
 
-    ``data`` has the elements of constants: those of one element become parts of the program.
-    Operators of the types ``apart`` stay as they are.
+    Constants of one element become parts of the program.
     """
-    kept = {*exact, *(name for _, name in graph.outputs)}
-    readers = Counter(name for node in graph.nodes for name in dict.fromkeys(node.inputs))
+    node, before = nodes
+    graph, target, between = part.graph, part.facts.target, before.outputs[0]
     # Smaller values do not fill one vector of every PE.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long * target.cycles
-    made: dict[str, tuple[int, MNNode]] = {}
-    edit = Edit(graph)
-    for place, node in enumerate(graph.nodes):
-        if node.op in apart or not _may_join(node, graph):
-            continue
-        out = node.outputs[0]
-        for name in dict.fromkeys(node.inputs):
-            if name not in made or readers[name] != 1 or name in kept:
-                continue
-            start, before = made[name]
-            shape = graph.values[name].shape
-            if shape != graph.values[out].shape:
-                continue
-            if before.segment != node.segment:
-                continue
-            if prod(shape) >= least and not _near(before, start, place, graph):
-                continue
-            joined = _joined(node, before, name, graph, data, least)
-            if joined is not None:
-                for both in set(before.inputs) & set(node.inputs):
-                    readers[both] -= 1
-                node = joined
-                edit.gone.add(before.name)
-        made[out] = place, node
-        edit.instead[node.name] = node
-    return edit.done()
+    shape = graph.values[between].shape
+    if shape != graph.values[node.outputs[0]].shape:
+        return None
+    if any(one.attributes and one.op != FUSED for one in nodes):
+        return None
+    if prod(shape) >= least and not _near(before, node, part):
+        return None
+    joined = _joined(node, before, between, graph, part.facts.data, least)
+    return None if joined is None else Edit(gone={before.name}, instead={node.name: joined})
 
 
-def _may_join(node: MNNode, graph: MNGraph) -> bool:
-    if node.side is not Side.DEVICE or node.op not in _CHEAP or node.attributes:
-        return False
-    return all(
-        name and graph.values[name].dtype in _DTYPES for name in (*node.inputs, *node.outputs)
-    )
-
-
-def _near(before: MNNode, start: int, place: int, graph: MNGraph) -> bool:
+def _near(before: MNNode, node: MNNode, part: Part) -> bool:
     """Whether joining keeps about as much alive: one large operand, or a reader that comes soon."""
-    shape = graph.values[before.outputs[0]].shape
-    large = [name for name in dict.fromkeys(before.inputs) if graph.values[name].shape == shape]
-    return len(large) <= 1 or place - start <= _SOON
+    shape = part.values[before.outputs[0]].shape
+    large = [name for name in dict.fromkeys(before.inputs) if part.values[name].shape == shape]
+    places = part.draft.places
+    return len(large) <= 1 or places[node.name] - places[before.name] <= _SOON
 
 
 def _joined(
@@ -147,3 +115,12 @@ def _is_number(name: str, graph: MNGraph, data: Mapping[str, Array]) -> bool:
     known = name in graph.constants and name in data and graph.values[name].dtype is MNDtype.FLOAT
     # An infinity becomes what the conversion of all constants makes of it.
     return known and data[name].size == 1 and bool(np.isfinite(data[name]).all())
+
+
+_ELEMENTWISE = Pattern(_CHEAP | {FUSED}, dtypes=_DTYPES)
+FUSE_ELEMENTWISE = Rewrite(
+    "fuse_elementwise",
+    "a product is not rounded before it is added",
+    replace(_ELEMENTWISE, operand=_ELEMENTWISE),
+    _fused,
+)

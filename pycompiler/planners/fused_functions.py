@@ -8,60 +8,62 @@ could not have its channels in words.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ..graph.edit import Edit
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.draft import Edit
+from ..graph.graph import MNNode
+from ..graph.rewrite import Part, Pattern, Rewrite
 from ..layers.functions.arithmetic import FACTOR, SHARE
 from ..layers.functions.roots import RSQRT
-from ..pfvm.session import Array
 
-#: Operators that end a chain, and the operators before them, the last first.
-_CHAINS = {"Reciprocal": ("Sqrt",), "Cast": ("Mul", "Cast")}
 #: Both singles of a number in these bounds are far from the ends of their range.
 _LEAST, _MOST = 2.0**-64, 2.0**64
 
 
-def fuse_functions(graph: MNGraph, exact: Collection[str], data: Mapping[str, Array]) -> MNGraph:
-    """Replace chains of which nothing else reads what lies between by one node each.
-
-    ``exact`` are values that must stay, such as those that overrides name. ``data`` has the
-    elements of constants.
-    """
-    kept = {*exact, *(name for _, name in graph.outputs)}
-    read = Counter(name for node in graph.nodes for name in node.inputs)
-    made, edit = graph.producers(), Edit(graph)
-    for node in graph.device_nodes():
-        chain = [node]
-        for op in _CHAINS.get(node.op, ()):
-            name = chain[-1].inputs[0]
-            before = made.get(name)
-            if before is None or before.op != op or name in kept or read[name] > 1:
-                break
-            if (before.side, before.segment) != (Side.DEVICE, node.segment):
-                break
-            chain.append(before)
-        whole = node.op in _CHAINS and len(chain) > len(_CHAINS[node.op])
-        one = _fused(chain, graph, data) if whole else None
-        if one is not None:
-            edit.instead[node.name] = one
-            edit.gone |= {before.name for before in chain[1:]}
-    return edit.done()
+def _reciprocal_root(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Compute 1 / sqrt(x) by one function."""
+    last, root = nodes
+    return _fused(nodes, RSQRT, (), part) if _singles(last, root, part) else None
 
 
-def _fused(chain: list[MNNode], graph: MNGraph, data: Mapping[str, Array]) -> MNNode | None:
-    """Return the node of a chain, the last node first; None if it is no function of singles."""
-    last, first = chain[0], chain[-1]
-    source, result = (graph.values[name] for name in (first.inputs[0], last.outputs[0]))
-    if {source.type.elem, result.type.elem} != {"float"} or source.shape != result.shape:
-        return None
-    if last.op == "Reciprocal":
-        return replace(last, op=RSQRT, inputs=first.inputs)
-    product = chain[1]
-    number = data.get(product.inputs[1])
+def _share(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Multiply by two singles that make up c: single(double(x) * c) is x * c, rounded once."""
+    last, product, first = nodes
+    number = part.facts.data.get(product.inputs[1])
     factor = float(number.item()) if number is not None and number.size == 1 else 0.0
-    if graph.values[product.outputs[0]].type.elem != "double" or not _LEAST < abs(factor) < _MOST:
+    wide = part.values[product.outputs[0]].type.elem == "double"
+    if not wide or not _LEAST < abs(factor) < _MOST or not _singles(last, first, part):
         return None
-    return replace(last, op=SHARE, inputs=first.inputs, attributes=((FACTOR, factor),))
+    return _fused(nodes, SHARE, ((FACTOR, factor),), part)
+
+
+def _singles(last: MNNode, first: MNNode, part: Part) -> bool:
+    """Whether a chain makes singles of singles of the same shape."""
+    source, result = (part.values[name] for name in (first.inputs[0], last.outputs[0]))
+    return {source.type.elem, result.type.elem} == {"float"} and source.shape == result.shape
+
+
+def _fused(
+    nodes: Sequence[MNNode], op: str, facts: tuple[tuple[str, float], ...], part: Part
+) -> Edit:
+    last, first = nodes[0], nodes[-1]
+    one = replace(last, op=op, inputs=first.inputs, attributes=facts or last.attributes)
+    return Edit(gone={node.name for node in nodes[1:]}, instead={last.name: one})
+
+
+def _chain(*ops: str) -> Pattern:
+    """Return the pattern of operators behind each other, the last first."""
+    first, *rest = ops
+    return Pattern(frozenset({first}), (_chain(*rest),) if rest else ())
+
+
+RECIPROCAL_ROOT = Rewrite(
+    "reciprocal_root",
+    "two roundings become the one of the function",
+    _chain("Reciprocal", "Sqrt"),
+    _reciprocal_root,
+)
+MEAN_IN_SINGLES = Rewrite(
+    "mean_in_singles", "at most half an ulp of the single", _chain("Cast", "Mul", "Cast"), _share
+)

@@ -14,7 +14,8 @@ class Given:
 
     float_dtype: str
     gemm_precision: str
-    fuse_elementwise: bool
+    #: names of rewrites that are left out
+    skipped: frozenset[str]
     strict: bool
     #: read by the import
     update: str

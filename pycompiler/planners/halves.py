@@ -7,15 +7,16 @@ the halves of a long word together work on such values. Other readers get the va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from math import prod
 
+from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
-from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..graph.half import fits_halves
+from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.copy_operators import Copy
 from ..layers.crop import CROP
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -30,7 +31,6 @@ from ..layers.view import VIEWS, order_of
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
 from ..pfvm.device_functions import PICK, TILES
-from ..pfvm.session import Array
 from ..pfvm.windows import GROUPED, WEIGHT_GRADIENT
 
 #: The products whose results may be stored as halves.
@@ -44,14 +44,13 @@ _MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
 _SMALL_SHARE = 64
 
 
-def store_halves(
-    graph: MNGraph, target: Target, exact: Collection[str], data: Mapping[str, Array]
-) -> MNGraph:
-    """Give values between convolutions in half the dtype Half; ``exact`` values keep all bits.
+def _stored(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Store what lies between convolutions as halves: a convolution in half reads half(x).
 
-    ``data`` has the elements of constants. A constant without data stays single.
+    A constant without data stays single.
     """
-    kept = {*exact, *(name for _, name in graph.outputs)}
+    target, data = facts.target, facts.data
+    kept = {*facts.exact, *(name for _, name in graph.outputs)}
     readers = graph.readers()
     found: dict[str, int] = {}
     for node in graph.device_nodes():
@@ -81,9 +80,11 @@ def store_halves(
             del found[name]
         constants = _constants(graph, found, readers, may_round)
     used = {n for name in found for n in made[name].inputs if n in constants}
-    halves = {*found, *(n for n in used if made.get(n) is None)}
-    values = {n: replace(graph.values[n], dtype=MNDtype.HALF) for n in halves}
-    return _widened(graph.with_values(values), found, readers, target)
+    for name in sorted(used):
+        yield Edit(values={name: replace(graph.values[name], dtype=MNDtype.HALF)})
+    for name, axis in found.items():
+        wanting = [one for one in readers[name] if not _reads(one, name, graph, found, target)]
+        yield _half(name, axis, made[name], wanting, graph, target)
 
 
 def channel_axes(graph: MNGraph, target: Target) -> dict[str, int]:
@@ -100,7 +101,7 @@ def channel_axes(graph: MNGraph, target: Target) -> dict[str, int]:
 
 
 def word_axes(graph: MNGraph) -> dict[str, int]:
-    """Return the word axis of each value that :func:`store_halves` made halves, by name.
+    """Return the word axis of each value that :data:`STORE_HALVES` made halves, by name.
 
     The graph may have switches and transfers between them.
     """
@@ -264,36 +265,28 @@ def _fits_words(
     return all(size == 1 for number, size in enumerate(reversed(shape), 1) if number != behind)
 
 
-def _widened(
-    graph: MNGraph, found: Mapping[str, int], readers: Mapping[str, list[MNNode]], target: Target
-) -> MNGraph:
-    """Insert MNCoreWiden in front of readers that want singles.
+def _half(
+    name: str, axis: int, maker: MNNode, wanting: list[MNNode], graph: MNGraph, target: Target
+) -> Edit:
+    """Make a value halves, with MNCoreWiden in front of the readers that want singles.
 
     A convolution that must sum parts writes singles. MNCoreNarrow rounds them for the others.
     """
-    wanting = {
-        name: {node.name for node in readers[name] if not _reads(node, name, graph, found, target)}
-        for name in found
-    }
-    edit = Edit(graph)
-    edit.inputs |= {(one, name): _single(name) for name, own in wanting.items() for one in own}
-
-    def convert(node: MNNode, op: str, source: str, result: str, axis: int) -> MNNode:
-        return MNNode(f"{node.name}.{op}", op, (source,), (result,), ((AXIS, axis),)).near(node)
-
-    for node in graph.nodes:
-        out = node.outputs[0]
-        narrow = out in found and node.op in CONVOLUTIONS and _in_parts(node, graph, target)
-        single = _single(out)
-        if wanting.get(out) or narrow:
-            edit.values[single] = replace(graph.values[out], name=single, dtype=MNDtype.FLOAT)
-        if narrow:
-            edit.instead[node.name] = replace(node, outputs=(single,))
-            edit.behind[node.name].append(convert(node, NARROW, single, out, found[out]))
-        elif wanting.get(out):
-            edit.behind[node.name].append(convert(node, WIDEN, out, single, found[out]))
-    return edit.done()
+    value, single = graph.values[name], f"{name}.singles"
+    edit = Edit(values={name: replace(value, dtype=MNDtype.HALF)})
+    edit.inputs = {(reader.name, name): single for reader in wanting}
+    narrow = maker.op in CONVOLUTIONS and _in_parts(maker, graph, target)
+    if not wanting and not narrow:
+        return edit
+    edit.values[single] = replace(value, name=single)
+    op, source, result = (NARROW, single, name) if narrow else (WIDEN, name, single)
+    if narrow:
+        edit.outputs[maker.name, name] = single
+    made = MNNode(f"{maker.name}.{op}", op, (source,), (result,), ((AXIS, axis),))
+    edit.behind[maker.name].append(made.near(maker))
+    return edit
 
 
-def _single(name: str) -> str:
-    return f"{name}.singles"
+STORE_HALVES = FlowRewrite(
+    "store_halves", "what convolutions in half write is rounded to half", _stored
+)

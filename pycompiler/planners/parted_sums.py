@@ -6,13 +6,16 @@ the parts are a value that a scheduler may place. The planners that run before s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 from ..graph.digits import all_ranges, copied_digits, copy_entries, primes
-from ..graph.graph import MNGraph, MNNode, MNValue, TensorType
+from ..graph.draft import Edit
+from ..graph.graph import MNGraph, MNValue, TensorType
 from ..graph.layout import UNIT_LEVELS, Layout, SubAxis
 from ..graph.plan import PartSums
+from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.recut.plain import plain_layout
 from ..layers.weight_gradient.joining import JOIN, dram_words
 from ..layers.weight_gradient.layouts import partial_layout, reduced_digits, shares_in
@@ -21,39 +24,35 @@ from ..pfvm.names import reserved
 from ..pfvm.windows import WEIGHT_GRADIENT
 
 
-def part_sums(graph: MNGraph, target: Target) -> MNGraph:
-    """Return the graph with two nodes for each such gradient."""
-    nodes: list[MNNode] = []
-    values: dict[str, MNValue] = {}
+def _parts(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Add up partial sums: a sum over all units is the sum of those of each unit."""
+    target = facts.target
     names, called = set(graph.values), {node.name for node in graph.nodes}
-    device = {node.name for node in graph.device_nodes()}
-    for node in graph.nodes:
-        known = node.name in device and node.op == WEIGHT_GRADIENT
-        shares = shares_in(node, graph, target) if known else None
+    for node in graph.device_nodes():
+        shares = shares_in(node, graph, target) if node.op == WEIGHT_GRADIENT else None
         if shares is None:
-            nodes.append(node)
             continue
-        result = graph.values[node.outputs[0]]
+        result, edit = graph.values[node.outputs[0]], Edit()
         partial, over = partial_layout(node, graph, target), reduced_digits(node, graph)
         layout = _parted(partial, over, result, target)
         name = reserved(f"{result.name}.parts", names)
         join = reserved(f"{node.name}.{JOIN}", called)
-        values[name] = replace(
+        edit.values[name] = replace(
             result,
             name=name,
             type=TensorType(result.type.elem, (prod(sub.size for sub in over), *result.shape)),
             layout=layout,
             num_lw=layout.num_lw(target.cycles),
         )
-        nodes.append(replace(node, outputs=(name,), plan=PartSums()))
+        edit.instead[node.name] = replace(node, outputs=(name,), plan=PartSums())
         outputs = node.outputs
         if words := dram_words(shares, target):
             sums = reserved(f"{result.name}.sums", names)
-            values[sums] = _in_dram(sums, words, result, target)
+            edit.values[sums] = _in_dram(sums, words, result, target)
             outputs = (*outputs, sums)
         made = replace(node, name=join, op=JOIN, inputs=(name,), outputs=outputs, attributes=())
-        nodes.append(made)
-    return graph.with_values(values, nodes=tuple(nodes)) if values else graph
+        edit.behind[node.name].append(made)
+        yield edit
 
 
 def _in_dram(name: str, words: int, like: MNValue, target: Target) -> MNValue:
@@ -78,3 +77,6 @@ def _parted(partial: Layout, over: list[SubAxis], value: MNValue, target: Target
         for level in UNIT_LEVELS
     }
     return Layout((tuple(over), *partial.axes), tuple(copy_entries(copies, ranges)))
+
+
+PART_SUMS = FlowRewrite("part_sums", "", _parts, needed=True)

@@ -7,40 +7,21 @@ so it need not come to be.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..graph.edit import Edit
-from ..graph.graph import MNGraph, MNNode
+from ..graph.draft import Edit
+from ..graph.graph import MNNode
+from ..graph.rewrite import Part, Pattern, Rewrite
 from ..graph.runs import MOST_RUNS, RUNS, Run, followed
 from ..layers.recut.pieces import runs_of
 from ..pfvm.device_functions import RECUT
-from .overrides import Overrides
 
 
-def join_recuts(graph: MNGraph, overrides: Overrides) -> MNGraph:
-    """Return the graph with one recut in place of each chain; values of overrides stay."""
-    readers = Counter(name for node in graph.nodes for name in node.inputs)
-    readers.update(name for _, name in graph.outputs)
-    made: dict[str, MNNode] = {}
-    edit = Edit(graph)
-    for node in graph.device_nodes():
-        if node.op == RECUT:
-            for name in node.inputs:
-                before = made.get(name)
-                alone = readers[name] == 1 and name not in overrides
-                if before is not None and alone and before.segment == node.segment:
-                    found = _joined(node, name, before)
-                    if found is not None:
-                        node = found
-                        edit.gone.add(before.name)
-            made[node.outputs[0]] = edit.instead[node.name] = node
-    return edit.done()
-
-
-def _joined(node: MNNode, name: str, before: MNNode) -> MNNode | None:
-    """Return ``node`` as it reads what the input ``name`` is made of; None for too many runs."""
+def _joined(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Take elements where an earlier recut takes them: cut(cut(x)) is one cut of x."""
+    node, before = nodes
+    name = before.outputs[0]
     inputs = [one for one in node.inputs if one != name]
     inputs += [one for one in before.inputs if one not in inputs]
     ours = [(inputs.index(one) if one != name else -1) for one in node.inputs]
@@ -49,7 +30,8 @@ def _joined(node: MNNode, name: str, before: MNNode) -> MNNode | None:
     if len(runs) > MOST_RUNS:
         return None
     facts = ((RUNS, tuple(number for run in runs for number in run)),)
-    return replace(node, inputs=tuple(inputs), attributes=facts)
+    made = replace(node, inputs=tuple(inputs), attributes=facts)
+    return Edit(gone={before.name}, instead={node.name: made})
 
 
 def _renumbered(node: MNNode, numbers: Sequence[int]) -> list[Run]:
@@ -73,3 +55,7 @@ def _through(runs: Sequence[Run], before: Sequence[Run]) -> Iterator[Run]:
             size = min(count, length - skipped)
             yield source, first + skipped, to, size
             at, to, count, number = at + size, to + size, count - size, number + 1
+
+
+_RECUT = frozenset({RECUT})
+JOIN_RECUTS = Rewrite("join_recuts", "", Pattern(_RECUT, operand=Pattern(_RECUT)), _joined)

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
-from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.matmul import PRODUCTS
 from ..layers.products.roles import roles_of, takes_halves
@@ -44,14 +45,43 @@ class _Found:
     beside: dict[str, dict[int, set[str]]] = field(default_factory=dict)
 
 
-def round_factors(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
-    """Insert MNCoreNarrow after the nodes that make factors of products in half.
+def _rounded(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Round factors where they are made: a product in half is one of half(x) and half(y)."""
+    kept = {*facts.exact, *(name for _, name in graph.outputs)}
+    found, outside = _search(graph, facts.target, kept), _outside(graph)
+    copied: set[str] = set()
+    for node in graph.nodes:
+        for name in dict.fromkeys((*node.inputs, *node.outputs)):
+            if name in found.whole and name in node.outputs:
+                yield _whole(node, name, graph, found)
+            for axis, readers in found.beside.get(name, {}).items():
+                copy = f"{name}.halves{axis}"
+                # What the host gives is rounded where it is first read so.
+                at_reader = name in outside
+                here = node.name in readers if at_reader else name in node.outputs
+                if not here or copy in copied:
+                    continue
+                copied.add(copy)
+                edit = Edit(inputs={(reader, name): copy for reader in readers})
+                edit.values[copy] = replace(graph.values[name], name=copy, dtype=MNDtype.HALF)
+                beside = edit.before if at_reader else edit.behind
+                beside[node.name].append(_narrow(name, copy, axis, node))
+                yield edit
 
-    ``exact`` values keep all bits.
-    """
-    kept = {*exact, *(name for _, name in graph.outputs)}
-    found = _search(graph, target, kept)
-    return _inserted(graph, found)
+
+def _narrow(source: str, result: str, axis: int, near: MNNode) -> MNNode:
+    return MNNode(f"{result}.{NARROW}", NARROW, (source,), (result,), ((AXIS, axis),)).near(near)
+
+
+def _whole(node: MNNode, out: str, graph: MNGraph, found: _Found) -> Edit:
+    """Make a result halves; an operator that gets singles gives singles, which are rounded."""
+    edit = Edit(values={out: replace(graph.values[out], dtype=MNDtype.HALF)})
+    if not _passes(node, out, graph, found):
+        single = f"{out}.singles"
+        edit.values[single] = replace(graph.values[out], name=single)
+        edit.outputs[node.name, out] = single
+        edit.behind[node.name].append(_narrow(single, out, found.whole[out], node))
+    return edit
 
 
 def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
@@ -134,51 +164,6 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
     return axis if node.op in _COPIES and source[axis] == result[axis] else None
 
 
-def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
-    edit = Edit(graph)
-
-    def narrow(source: str, result: str, axis: int, near: MNNode) -> MNNode:
-        facts = ((AXIS, axis),)
-        return MNNode(f"{result}.{NARROW}", NARROW, (source,), (result,), facts).near(near)
-
-    def beside(name: str, axis: int, near: MNNode) -> MNNode:
-        copy = f"{name}.halves{axis}"
-        edit.values[copy] = replace(graph.values[name], name=copy, dtype=MNDtype.HALF)
-        return narrow(name, copy, axis, near)
-
-    edit.inputs |= {
-        (reader, name): f"{name}.halves{axis}"
-        for name, axes in found.beside.items()
-        for axis, readers in axes.items()
-        for reader in readers
-    }
-    # What the host gives is rounded where it is first read so.
-    outside = _outside(graph)
-    waiting = {name: dict(found.beside.get(name, {})) for name in outside}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            for axis, readers in list(waiting.get(name, {}).items()):
-                if node.name in readers:
-                    edit.before[node.name].append(beside(name, axis, node))
-                    del waiting[name][axis]
-        renamed = {}
-        for out in node.outputs:
-            if out not in found.whole:
-                continue
-            edit.values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
-            if not _passes(node, out, graph, found):
-                renamed[out] = f"{out}.singles"
-                edit.values[f"{out}.singles"] = replace(graph.values[out], name=f"{out}.singles")
-        outputs = tuple(renamed.get(n, n) for n in node.outputs)
-        edit.instead[node.name] = replace(node, outputs=outputs)
-        behind = edit.behind[node.name]
-        behind += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
-        for out in node.outputs:
-            if out not in outside:
-                behind += [beside(out, axis, node) for axis in found.beside.get(out, {})]
-    return edit.done()
-
-
 def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
     """Whether an operator's input comes as halves where its result is wanted so."""
     if node.op in PRODUCTS:
@@ -186,3 +171,6 @@ def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
     axis, name = _before(node, found.whole[out], graph), node.inputs[0]
     copied = found.beside.get(name, {}).get(-1 if axis is None else axis, ())
     return axis is not None and (found.whole.get(name) == axis or node.name in copied)
+
+
+ROUND_FACTORS = FlowRewrite("round_factors", "", _rounded)

@@ -8,50 +8,45 @@ stays a single.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
-from ..graph.edit import Edit
-from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.graph import MNGraph, MNNode
+from ..graph.rewrite import Part, Pattern, Rewrite
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.products.roles import precision_of, roles_of
 from ..machine import WORDS_PER_LONG, Target
 
 #: The element type of such results.
 _NARROW_TYPE = "float16"
-#: Products whose results are rounded here; channels of convolutions have a rule of their own.
-_PRODUCTS = ("MatMul", "Gemm")
 
 
-def round_results(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
-    """Insert MNCoreNarrow behind products in half whose results are 16-bit outputs.
+def _rounded(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Round a result before it leaves LM: float16(x) is float16(half(x)).
 
-    ``exact`` values keep all bits. Other readers of a result get the singles.
+    Other readers get the singles.
     """
-    wanted = {name for _, name in graph.outputs} - set(exact)
-    edit, readers = Edit(graph), graph.readers()
-    for node in graph.nodes:
-        out = node.outputs[0]
-        axis = _axis(node, graph, target) if out in wanted else None
-        if axis is None:
-            continue
-        single = f"{out}.singles"
-        edit.values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
-        edit.values[single] = replace(graph.values[out], name=single)
-        made = MNNode(f"{out}.{NARROW}", NARROW, (single,), (out,), ((AXIS, axis),))
-        edit.instead[node.name] = replace(node, outputs=(single,))
-        edit.behind[node.name].append(made.near(node))
-        edit.inputs |= {(reader.name, out): single for reader in readers.get(out, ())}
-    return edit.done()
+    (node,) = nodes
+    out, outputs = node.outputs[0], (name for _, name in part.graph.outputs)
+    wanted = out in outputs and out not in part.facts.exact
+    axis = _axis(node, part.graph, part.facts.target) if wanted else None
+    if axis is None:
+        return None
+    edit, single, value = Edit(), f"{out}.singles", part.values[out]
+    edit.values = {out: replace(value, dtype=MNDtype.HALF), single: replace(value, name=single)}
+    edit.outputs[node.name, out] = single
+    narrow = MNNode(f"{out}.{NARROW}", NARROW, (single,), (out,), ((AXIS, axis),))
+    edit.behind[node.name].append(narrow.near(node))
+    edit.inputs = {(reader.name, out): single for reader in part.draft.readers(out)}
+    return edit
 
 
 def _axis(node: MNNode, graph: MNGraph, target: Target) -> int | None:
     """Return the axis of a result's columns if the result is stored as halves."""
     value = graph.values[node.outputs[0]]
-    if node.side is not Side.DEVICE or node.op not in _PRODUCTS:
-        return None
     if value.type.elem != _NARROW_TYPE or value.dtype is not MNDtype.FLOAT:
         return None
     if precision_of(node, target).words <= WORDS_PER_LONG:
@@ -60,3 +55,12 @@ def _axis(node: MNNode, graph: MNGraph, target: Target) -> int | None:
     if prod(value.shape) < prod(target.pe_shape) * MNDtype.FLOAT.words_per_long:
         return None
     return roles_of(node, graph).c[2]
+
+
+#: Channels of convolutions have a rule of their own.
+ROUND_RESULTS = Rewrite(
+    "round_results",
+    "what becomes a 16-bit float is rounded to half before",
+    Pattern(frozenset({"MatMul", "Gemm"})),
+    _rounded,
+)

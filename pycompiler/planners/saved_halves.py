@@ -9,14 +9,14 @@ they are made. Only factors are kept so: a sum would lose small addends.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
-from ..graph.edit import Edit
 from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
-from ..machine import Target
 from .halves import channel_axes
 from .life_times import FULL, filled_words, last_readers, most_words, reader_places
 
@@ -26,20 +26,17 @@ _MULTIPLIES = ("Mul",)
 _FULL = FULL
 
 
-def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
-    """Round large factors that are read late, with all their channels in words of four.
-
-    ``exact`` values keep all bits.
-    """
+def _kept(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Keep a factor as halves, all its channels in long words: late x * y is half(x) * y."""
+    target = facts.target
     axes = channel_axes(graph, target)
     ends = last_readers(graph)
     filled = filled_words(graph, ends, target)
     most = most_words(target, _FULL)
-    kept = {*exact, *(name for _, name in graph.outputs)}
+    kept = {*facts.exact, *(name for _, name in graph.outputs)}
     readers = reader_places(graph)
     made_at = {name: place for place, node in enumerate(graph.nodes) for name in node.outputs}
     fullest = filled.index(max(filled)) if filled else 0
-    edit = Edit(graph)
     for name, axis in axes.items():
         value = graph.values[name]
         if name in kept or value.dtype is not MNDtype.FLOAT:
@@ -53,15 +50,15 @@ def keep_factors_as_halves(graph: MNGraph, target: Target, exact: Collection[str
             continue
         last, first = (graph.nodes[at] for at in (places[len(places) - len(late) - 1], late[0]))
         short, wide = f"{name}.kept", f"{name}.factor"
+        edit = Edit(inputs={(graph.nodes[place].name, name): wide for place in late})
         edit.values[short] = replace(value, name=short, dtype=MNDtype.HALF)
         edit.values[wide] = replace(value, name=wide)
-        facts = ((AXIS, axis),)
-        made = MNNode(f"{short}.{NARROW}", NARROW, (name,), (short,), facts)
+        along = ((AXIS, axis),)
+        made = MNNode(f"{short}.{NARROW}", NARROW, (name,), (short,), along)
         edit.behind[last.name].append(made.near(last))
-        made = MNNode(f"{wide}.{WIDEN}", WIDEN, (short,), (wide,), facts)
+        made = MNNode(f"{wide}.{WIDEN}", WIDEN, (short,), (wide,), along)
         edit.before[first.name].append(made.near(first))
-        edit.inputs |= {(graph.nodes[place].name, name): wide for place in late}
-    return edit.done()
+        yield edit
 
 
 def _late(places: Sequence[int], filled: Sequence[float], most: float) -> Sequence[int]:
@@ -75,3 +72,8 @@ def _late(places: Sequence[int], filled: Sequence[float], most: float) -> Sequen
 
 def _multiplies(node: MNNode, name: str) -> bool:
     return node.side is Side.DEVICE and node.op in _MULTIPLIES and node.inputs.count(name) == 1
+
+
+KEEP_FACTORS_AS_HALVES = FlowRewrite(
+    "keep_factors_as_halves", "factors of the backward pass are rounded to half", _kept
+)

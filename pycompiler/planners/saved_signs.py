@@ -9,15 +9,15 @@ small probabilities would lose elements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..graph.edit import Edit
+from ..graph.draft import Edit
 from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.half_conversions import NARROW, WIDEN
-from ..machine import Target
 from ..pfvm.session import Array
 from .life_times import FULL, filled_words, last_readers, most_words, reader_places
 
@@ -29,23 +29,20 @@ _COMPARES = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 _FULL = FULL
 
 
-def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -> MNGraph:
-    """Let late comparisons of ReLUs with zero read halves that are alive until then.
-
-    ``data`` has the elements of constants.
-    """
+def _signs(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Compare halves that are alive anyway: relu(x) > 0 is half(relu(x)) > 0."""
+    target, data = facts.target, facts.data
     rounded: dict[str, list[MNNode]] = {}
     results = {name for node in graph.device_nodes() if node.op == _RELU for name in node.outputs}
     for node in graph.device_nodes():
         if node.op == NARROW and node.inputs[0] in results:
             rounded.setdefault(node.inputs[0], []).append(node)
     if not rounded:
-        return graph
+        return
     ends = last_readers(graph)
     filled = filled_words(graph, ends, target)
     most = most_words(target, _FULL)
     readers = reader_places(graph)
-    edit = Edit(graph)
     for single, copies in rounded.items():
         late = _signs_at_end(single, readers[single], graph, data)
         before = [place for place in readers[single] if place not in late]
@@ -59,12 +56,12 @@ def signs_of_halves(graph: MNGraph, target: Target, data: Mapping[str, Array]) -
         if kept is None:
             continue
         wide = f"{kept.outputs[0]}.signs"
+        edit = Edit(inputs={(graph.nodes[place].name, single): wide for place in late})
         edit.values[wide] = replace(graph.values[single], name=wide)
         near = graph.nodes[late[0]]
         made = MNNode(f"{wide}.{WIDEN}", WIDEN, kept.outputs, (wide,), kept.attributes)
         edit.before[near.name].append(made.near(near))
-        edit.inputs |= {(graph.nodes[place].name, single): wide for place in late}
-    return edit.done()
+        yield edit
 
 
 def _signs_at_end(
@@ -84,3 +81,8 @@ def _signs_at_end(
 
 def _is_zero(name: str, graph: MNGraph, data: Mapping[str, Array]) -> bool:
     return name in graph.constants and name in data and not np.any(data[name])
+
+
+SIGNS_OF_HALVES = FlowRewrite(
+    "signs_of_halves", "results of ReLUs below the least half count as zero", _signs
+)

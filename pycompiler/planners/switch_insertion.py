@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 
 from ..errors import GraphError, NoSwitchError, error
 from ..graph.disjoint_sets import DisjointSets
-from ..graph.edit import Edit
+from ..graph.draft import Edit
 from ..graph.graph import MNGraph, MNNode, Side
 from ..graph.layout import Layout, Layouts
 from ..graph.plan import OnePass
@@ -39,12 +39,10 @@ def is_anchored(node: MNNode) -> bool:
     return node.side is Side.DEVICE and LAYERS[node.op].anchored
 
 
-@dataclass(eq=False)
 class _Inserting(Edit):
-    names: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.names |= self.graph.values.keys()
+    def __init__(self, graph: MNGraph):
+        super().__init__()
+        self.graph, self.names = graph, set(graph.values)
 
     def private(self, name: str) -> str:
         """Make a value like ``name``, and return its name."""
@@ -85,7 +83,7 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
         made = tuple(outputs.get(name, name) for name in node.outputs)
         work.instead[node.name] = replace(node, inputs=tuple(inputs), outputs=made)
         work.behind[node.name] += [work.switch(own, name, node) for name, own in outputs.items()]
-    return work.done()
+    return work.of(graph)
 
 
 def keep_apart(graph: MNGraph) -> MNGraph:
@@ -110,7 +108,7 @@ def keep_apart(graph: MNGraph) -> MNGraph:
         work.before[node.name] += [work.switch(name, own[name], node) for name in moved]
         work.inputs |= {(node.name, name): own[name] for name in moved}
         classes.join(frame, own)
-    return work.done()
+    return work.of(graph)
 
 
 class _Meeting:
@@ -194,7 +192,7 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
         work.behind[made.name].append(work.switch(inner, name, made))
     else:
         del work.values[inner]
-    return work.done()
+    return work.of(graph)
 
 
 def rigid_values(graph: MNGraph) -> set[str]:

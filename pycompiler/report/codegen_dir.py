@@ -45,7 +45,9 @@ _OWN = frozenset(
 )
 #: The names of the dumps of planners begin so.
 DUMPS = "layout."
-_DUMP = re.compile(r"layout\.\w+\.txt\Z")
+#: So do those of the graph behind each rewrite that changed it.
+REWRITE = "rewrite."
+_DUMP = re.compile(r"(layout|rewrite\.\d+)\.\w+\.txt\Z")
 
 #: While the files of a folder are changed: a link to the folder that holds the current ones.
 _FILES = ".pycompiler"
@@ -56,7 +58,9 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: <fcntl.h>, renameat
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files that a compile writes to a folder, and the dumps that it replaces there."""
-    return [folder / name for name in sorted(_OWN)] + sorted(folder.glob(f"{DUMPS}*.txt"))
+    return [folder / name for name in sorted(_OWN)] + [
+        one for kind in (DUMPS, REWRITE) for one in sorted(folder.glob(f"{kind}*.txt"))
+    ]
 
 
 def _is_own(name: str) -> bool:

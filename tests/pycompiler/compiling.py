@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,11 +15,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from pycompiler.graph.graph import MNGraph
+from pycompiler.graph.rewrite import rewritten
+from pycompiler.graph.verify import STRUCTURE
+from pycompiler.layers.operators import RULES
 from pycompiler.layout_passes import LayoutPlans, given_of
-from pycompiler.machine import load_target
+from pycompiler.machine import Target, load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
+from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.given import Given
+from pycompiler.planners.rewrites import SIDED, TYPED, facts_of
 from pycompiler.report.report import Report
 from pycompiler.request import Request
 from pycompiler.runtime.device import Board
@@ -89,6 +95,15 @@ def planning(**options: Any) -> Given:
     """Return what the passes up to time slices read of some options."""
     checked = parse_options(options)
     return given_of(checked, checked.overrides)
+
+
+def typed(
+    graph: MNGraph, target: Target, given: Given, registered: Collection[str] = ()
+) -> MNGraph:
+    """Return the graph behind the pass `dtype`, with the rewrites before and behind dtypes."""
+    facts, rules = facts_of(target, given, registered, {}), (*STRUCTURE, *RULES)
+    graph = plan_dtypes(rewritten(graph, SIDED, facts, rules), target, given, registered)
+    return rewritten(graph, TYPED, facts, rules)
 
 
 def run(

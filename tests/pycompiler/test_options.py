@@ -30,6 +30,7 @@ OTHER: dict[str, Any] = {
     "gemm_precision": "half",
     "compare_float": False,
     "fuse_elementwise": False,
+    "skip_rewrites": frozenset({"sum_products"}),
     "strict": True,
     "scheduler": "always_from_dram",
     "update": "immediate",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from compiling import Shape, compiled, model_of, planning, random_inputs, run, tried
+from compiling import Shape, compiled, model_of, planning, random_inputs, run, tried, typed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
@@ -19,7 +19,6 @@ from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Layout
 from pycompiler.machine import load_target
 from pycompiler.planners import equal_parts, layout
-from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.equal_parts import KEPT, shortened
 from pycompiler.planners.layout import LayoutFacts, plan_layouts
 from pycompiler.planners.location import plan_locations
@@ -105,7 +104,7 @@ def also_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def graph_of(model: onnx.ModelProto) -> MNGraph:
     target = load_target("mini")
     graph = plan_sides(import_onnx(model, target).graph, strict=True)
-    return plan_locations(plan_dtypes(graph, target, planning(float_dtype="float")))
+    return plan_locations(typed(graph, target, planning(float_dtype="float")))
 
 
 def test_layers_are_found() -> None:

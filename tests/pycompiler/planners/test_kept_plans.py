@@ -8,14 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import pytest
-from compiling import Shape, compiled, model_of, planning
+from compiling import Shape, compiled, model_of, planning, typed
 
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Layout
 from pycompiler.machine import Target, load_target
 from pycompiler.planners import layout
-from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.layout import LayoutFacts, WithSwitches, plan_layouts
 from pycompiler.planners.location import plan_locations
 from pycompiler.planners.lpz import planner as lpz
@@ -108,7 +107,7 @@ def planned(widths: tuple[int, ...], known: Known) -> tuple[int, Estimate]:
     """Plan layers of these widths; return the work and the estimate."""
     model, target = perceptron(96, widths, residual=True), load_target("mncore2")
     graph = plan_sides(import_onnx(model, target).graph, strict=True)
-    graph = plan_locations(plan_dtypes(graph, target, planning(float_dtype="float")))
+    graph = plan_locations(typed(graph, target, planning(float_dtype="float")))
     before, facts = known.work, LayoutFacts()
     plan_layouts(graph, target, facts=facts, known=known)
     return known.work - before, facts.estimates["lpz"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import compiled, planning, run, sampled, tried
+from compiling import compiled, planning, run, sampled, tried, typed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from net import Net
@@ -19,8 +19,6 @@ from pycompiler.graph import MNDtype, MNGraph
 from pycompiler.layers.half_conversions import AXIS, NARROW
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners import dtype
-from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.halves import same_words_axis
 from pycompiler.planners.side import plan_sides
 from pycompiler.tolerance import NETWORKS
@@ -148,16 +146,14 @@ EXACT += [pytest.param(graph, marks=pytest.mark.long) for graph in LONGER]
 def test_the_same_bits(
     graph: Callable[[random.Random], tuple[Net, Sequence[str]]],
     seed: int,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program without rounding gives the same bits."""
     net, outputs = graph(random.Random(seed))
     model, inputs = net.model(outputs), inputs_of(net)
     found = []
     for rounds in (True, False):
-        if not rounds:
-            monkeypatch.setattr(dtype, "round_factors", lambda graph, target, exact: graph)
-        result, _ = compiled(model, MACHINE, float_dtype="mixed")
+        skipped = "" if rounds else "round_factors"
+        result, _ = compiled(model, MACHINE, float_dtype="mixed", skip_rewrites=skipped)
         assert rounds == (NARROW in {node.op for node in result.graph.nodes})
         found.append(run(result, inputs, MACHINE))
     for name in outputs:
@@ -296,7 +292,7 @@ def planned(net: Net, outputs: Sequence[str], **options: Any) -> MNGraph:
     target = load_target(MACHINE)
     graph = plan_sides(import_onnx(net.model(outputs), target).graph, strict=False)
     registered = options.pop("registered", ())
-    return plan_dtypes(graph, target, planning(**{"float_dtype": "mixed", **options}), registered)
+    return typed(graph, target, planning(**{"float_dtype": "mixed", **options}), registered)
 
 
 def narrows(graph: MNGraph) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pycompiler.graph import MNGraph, MNNode
-from pycompiler.graph.edit import Edit
+from pycompiler.graph.draft import Edit
 from pycompiler.graph.graph import MNValue, TensorType
 
 
@@ -32,7 +32,7 @@ def shown(graph: MNGraph) -> list[str]:
 
 
 def test_nothing_changes_without_changes() -> None:
-    assert Edit(GRAPH).done() == GRAPH
+    assert Edit().of(GRAPH) == GRAPH
 
 
 def test_readers_are_named_once_and_in_order() -> None:
@@ -41,23 +41,23 @@ def test_readers_are_named_once_and_in_order() -> None:
 
 
 def test_nodes_come_before_and_behind_and_are_read_instead() -> None:
-    edit = Edit(GRAPH)
+    edit = Edit()
     edit.values["e"] = value("e")
     edit.before["three"].append(MNNode("new", "Neg", ("c",), ("e",)).near(GRAPH.nodes[0]))
     edit.behind["three"].append(node("last", "d", "f"))
     edit.inputs["three", "c"] = "e"
-    found = edit.done()
+    found = edit.of(GRAPH)
     assert shown(found) == ["one a>b", "two bb>c", "new c>e", "three eb>d", "last d>f"]
     assert (found.nodes[2].source, found.nodes[2].segment) == ("net.py:3", 1)
     assert set(found.values) == set("abcde")
 
 
 def test_values_go_with_what_makes_them() -> None:
-    edit = Edit(GRAPH)
+    edit = Edit()
     edit.gone |= {"one", "two"}
     edit.instead["three"] = replace(GRAPH.nodes[2], op="Sum", inputs=("a",))
     # One of the nodes stands elsewhere now.
     edit.behind["three"].append(GRAPH.nodes[0])
-    found = edit.done()
+    found = edit.of(GRAPH)
     assert shown(found) == ["three a>d", "one a>b"]
     assert set(found.values) == set("abd")

@@ -1,0 +1,1 @@
+"""The list of rewrites, and what each is worth for a model."""
