@@ -42,6 +42,18 @@ assert report["host_fallback"] == [], report["host_fallback"]
 wanted = HostSession(model, "model").run(given)
 np.testing.assert_array_equal(run(result, given)["y"], wanted["y"])
 """,
+    "A rewrite": """
+import numpy as np
+from compiling import compiled, model_of, run
+model = model_of([("Neg", ["x"], "n"), ("Abs", ["n"], "y")], {"x": (8, 9)}, ["y"])
+given = {"x": np.random.default_rng(1).standard_normal((8, 9)).astype(np.float32)}
+result, report = compiled(model)
+assert [row["rewrites"] for row in report["passes"] if "rewrites" in row] == [{"unseen_signs": 1}]
+assert "Neg" not in {node.op for node in result.graph.nodes}
+assert np.array_equal(run(result, given)["y"], np.abs(given["x"]))
+plain, _ = compiled(model, skip_rewrites="unseen_signs")
+assert "Neg" in {node.op for node in plain.graph.nodes}
+""",
     "An option": """
 from click.testing import CliRunner
 from compiling import model_of

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pycompiler", "emu2")
 GENERATED = {"generated"}
-MOST_LINES = 400
+MOST_LINES = 600
 PAGE = ROOT / "docs" / "architecture.md"
 HEADING = "## The modules of `pycompiler`"
 

@@ -18,7 +18,7 @@ from .table import closing_lines, summary_table, tuning_table
 _NAME = 18  # characters of the name of a pass
 #: What the log says of the whole compile.
 _HEAD = ("status", "version", "device", "options", "search")
-_OWN = ("pass", "seconds", "peak_mib")
+_OWN = ("pass", "seconds", "peak_mib", "rewrites")
 
 
 def log_json(report: Report) -> str:
@@ -26,7 +26,8 @@ def log_json(report: Report) -> str:
 
     ``events`` has a dict for each pass and each note, in order. ``time`` is in seconds since the
     start of the compile. A pass has ``pass``, ``seconds``, ``peak_mib`` (the most memory of the
-    process until its end) and its sizes. A pass without ``seconds`` did not end.
+    process until its end), its sizes, and how often each rewrite changed the graph (``rewrites``).
+    A pass without ``seconds`` did not end.
     """
     events = [
         {"time": time, "event": event, **_sizes(facts, _OWN), **_sizes(facts)}
@@ -70,6 +71,8 @@ def _events(report: Report) -> Iterator[str]:
             sizes = ", ".join(f"{name} {value}" for name, value in _sizes(facts).items())
             took = f"{facts['seconds']:9.3f} s, {facts['peak_mib']} MiB"
             yield f"{at} {facts['pass']:{_NAME}} {took}{'; ' if sizes else ''}{sizes}"
+            for name, count in facts.get("rewrites", {}).items():
+                yield f"{'':{len(at)}} rewrite {name}: {count} times"
 
 
 def _searches(facts: Mapping[str, Any]) -> Iterator[str]:

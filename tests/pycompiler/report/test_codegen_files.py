@@ -27,6 +27,7 @@ from pycompiler.emit.segments import emit_segments
 from pycompiler.errors import PycompilerError, error
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph
+from pycompiler.layers.functions.fused import FUSED
 from pycompiler.machine import load_target
 from pycompiler.model_commands import commands
 from pycompiler.pipeline import Compiled
@@ -188,6 +189,23 @@ def test_the_log(
     assert all(row in [re.split("  +", line) for line in text] for row in cells)
     assert printed[-1] in text
     assert text[-1] == "ok"
+
+
+def test_rewrites_are_counted_and_dumped(tmp_path: Path) -> None:
+    """In the report and both logs; a later compile without any leaves no dump behind."""
+    nodes = [("Mul", ["x", "x"], "m"), ("Neg", ["m"], "n"), ("Relu", ["n"], "y")]
+    model = model_of(nodes, {"x": (3, 7)}, ["y"])
+    board = Board(load_target("mini"))
+    build.build(lambda: model, "emu2:mini", board, {}, tmp_path)
+    for name in ("report.json", LOG_JSON):
+        data = json.loads((tmp_path / name).read_text())
+        rows = [row for row in data.get("passes", data.get("events", ())) if "rewrites" in row]
+        assert [row["rewrites"] for row in rows] == [{"fuse_elementwise": 2}]
+    assert "rewrite fuse_elementwise: 2 times" in (tmp_path / LOG_TEXT).read_text()
+    (dump,) = tmp_path.glob("rewrite.*.txt")
+    assert [node.op for node in parse_graph(dump.read_text()).nodes] == [FUSED]
+    build.build(lambda: model, "emu2:mini", board, {"fuse_elementwise": False}, tmp_path)
+    assert not list(tmp_path.glob("rewrite.*.txt"))
 
 
 def written(folder: Path) -> None:
