@@ -102,9 +102,10 @@ def _grouped(found: Gap, by: View) -> list[dict[str, Any]]:
             row[step] += cycles[at]
     made = []
     for name, row in rows.items():
-        whole = {key: round(float(own), 1) for key, own in row.items()}
-        bound = round(float(row["cycles"] - sum(row[step] for step in STEPS)), 1)
-        made.append({"name": name, "cycles": int(row["cycles"]), "bound": bound, **whole})
+        whole = int(row.pop("cycles"))
+        steps = {step: round(float(own), 1) for step, own in row.items()}
+        bound = round(float(whole - sum(row.values())), 1)
+        made.append({"name": name, "cycles": whole, "bound": bound, **steps})
     return sorted(made, key=lambda row: (-row["cycles"], row["name"]))
 
 

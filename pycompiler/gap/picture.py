@@ -26,8 +26,12 @@ _WIDE, _NAMES, _BAR, _GAP, _TOP = 900, 260, 18, 6, 64
 
 
 def picture(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Return an SVG picture; a piece of a bar shows its step and its cycles when pointed at."""
-    most = max((row["cycles"] for row in rows), default=0) or 1
+    """Return an SVG picture; a piece of a bar shows its step and its cycles when pointed at.
+
+    The first row has a scale of its own: it is the whole, and the others are its parts.
+    """
+    scales = [_WIDE / (row["cycles"] or 1) for row in rows[:1]]
+    scales += [min((_WIDE / (row["cycles"] or 1) for row in rows[1:]), default=1)] * len(rows)
     high = _TOP + len(rows) * (_BAR + _GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_NAMES + _WIDE + 100}" height="{high}" '
@@ -44,7 +48,7 @@ def picture(rows: Sequence[Mapping[str, Any]], title: str) -> str:
         parts.append(f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{name}</text>')
         right: float = _NAMES
         for step, colour in _COLOURS.items():
-            wide = max(row[step], 0) * _WIDE / most
+            wide = max(row[step], 0) * scales[number]
             parts.append(
                 f'<rect x="{right:.2f}" y="{y}" width="{wide:.2f}" height="{_BAR}" fill="{colour}">'
                 f"<title>{name}: {step} {row[step]:,} of {row['cycles']:,} cycles</title></rect>"
