@@ -13,6 +13,7 @@ from rich.table import Table
 from ..build import load_model
 from ..command_files import READ, WRITTEN, claim_data
 from ..console import table_console
+from ..errors import error
 from ..files import write_file
 from ..halves_or_singles import compile_cheapest
 from ..machine import load_target
@@ -22,9 +23,10 @@ from ..pfvm.optimise import optimise
 from ..pfvm.random_numbers import with_random_numbers
 from ..pfvm.sizes import Sizes
 from ..profile.nodes import View, name_of
-from ..report.codegen_dir import MODEL_ONNX
+from ..report.codegen_dir import MODEL_ONNX, REPORT, read_file
 from ..report.report import Report
 from ..request import Request
+from ..runtime.device import find_device
 from ..size_options import takes_sizes
 from ..summary.table import cost_lines, percent
 from ..sweep.command import read_options
@@ -32,13 +34,15 @@ from .measure import STEPS, Gap, gap_of
 from .picture import picture
 from .switches import Kind, kinds
 
+#: Options that write files.
+_WRITES = ("out_onnx", "trace_compile")
 #: How rows are named.
 _VIEWS = ("module", "node", "operator", "source")
 
 
 @click.command("gap")
 @click.argument("model", type=READ)
-@click.option("--machine", default="mncore2", show_default=True, help="the machine to compile for")
+@click.option("--machine", help="the machine to compile for (default: that of the folder, mncore2)")
 @click.option("-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="as in `compile`")
 @click.option("--by", type=click.Choice(_VIEWS), default="module", show_default=True)
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="rows to show")
@@ -48,7 +52,7 @@ _VIEWS = ("module", "node", "operator", "source")
 @takes_sizes
 def gap(
     model: Path,
-    machine: str,
+    machine: str | None,
     given: Sequence[str],
     by: View,
     top: int,
@@ -59,11 +63,13 @@ def gap(
 ) -> None:
     """Show what stands between the bound of MODEL and the cycles of its program.
 
-    MODEL is an ONNX file or a codegen_dir. Its program is placed again without one rule of the
-    machine after the other. The steps add up to the cycles above the bound.
+    MODEL is an ONNX file or a codegen_dir, whose options count too. Its program is placed again
+    without one rule of the machine after the other. The steps add up to the cycles above the bound.
     """
     source = load_model(model / MODEL_ONNX if model.is_dir() else model, sizes, claim_data)
-    target, options = load_target(machine), parse_options(read_options(given))
+    device, before = _compiled(model) if model.is_dir() else ("mncore2", {})
+    machine = machine or device
+    target, options = load_target(machine), parse_options({**before, **read_options(given)})
     report = Report(machine, {})
     with holding():
         optimised = with_random_numbers(optimise(hold(source)))
@@ -88,6 +94,18 @@ def gap(
         whole = {"name": "all", "cycles": found.cycles, "bound": found.bound, **found.totals}
         write_file(draw, picture([whole, *rows[:top]], title).encode())
         click.echo(f"wrote {draw}")
+
+
+def _compiled(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the machine and the options of the compile that made a folder. P0004."""
+    try:
+        facts = json.loads(read_file(folder, REPORT))
+        device, options = facts["device"], dict(facts["options"])
+    except (ValueError, RecursionError, KeyError, TypeError) as problem:
+        reason = "its report is damaged, or of another version"
+        raise error("P0004", path=folder, reason=reason, wanted=REPORT) from problem
+    kept = {key: value for key, value in options.items() if key not in _WRITES}
+    return find_device(device).machine or "mncore2", kept
 
 
 def _grouped(found: Gap, by: View) -> list[dict[str, Any]]:

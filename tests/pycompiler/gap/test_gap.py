@@ -17,6 +17,7 @@ from random_models import random_model
 
 from pycompiler.cli import commands
 from pycompiler.emit.segments import CONCAT, MERGED
+from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.gap.measure import LINES, SHAPE, STEPS, Gap, gap_of
 from pycompiler.gap.picture import picture
 from pycompiler.gap.relaxed import LATENCY, RATE, Relaxed
@@ -157,3 +158,34 @@ def test_the_command_writes_table_picture_and_figures(tmp_path: Path) -> None:
     assert "passes and digits" in done.output
     assert all(kind["steps"] >= kind["least"] for kind in figures["switches"])
     assert drawn.read_text().startswith("<svg")
+
+
+def test_a_folder_has_machine_and_options(tmp_path: Path) -> None:
+    """The program is that of the folder; options of the command come on top."""
+    path, folder, facts = tmp_path / "m.onnx", tmp_path / "out", tmp_path / "m.json"
+    onnx.save(network(), path)
+    options = ["-O", "emit=concat", "-O", "scheduler=always_from_dram"]
+    build = ["compile", str(path), "-o", str(folder), "--device", "emu2:mini", *options]
+    assert CliRunner().invoke(commands, build).exit_code == 0
+    report = json.loads((folder / "report.json").read_text())
+    for more, same in (((), True), (("-O", "emit=l1merge"), False)):
+        done = CliRunner().invoke(commands, ["gap", str(folder), "--json", str(facts), *more])
+        assert done.exit_code == 0, done.output
+        found = json.loads(facts.read_text())
+        assert found["machine"] == "mini"
+        assert (found["cycles"] == report["cycles"]) == same
+    (folder / "report.json").write_text("{}")
+    done = CliRunner().invoke(commands, ["gap", str(folder)])
+    assert isinstance(done.exception, PycompilerError)
+    assert done.exception.code == "P0004"
+
+
+def test_work_on_the_host_is_no_part_of_the_steps() -> None:
+    nodes = [("Det", ["x"], "d"), ("MatMul", ["x", "w"], "y")]
+    model = model_of(nodes, {"x": (33, 33)}, ["d", "y"], {"w": np.ones((33, 8), np.float32)})
+    with pytest.warns(HostFallbackWarning):
+        gap, cycles, _ = found(model)
+    check_sum(gap, cycles)
+    with pytest.warns(HostFallbackWarning):
+        gap, cycles, _ = found(model_of(nodes[:1], {"x": (33, 33)}, ["d"]))
+    assert (gap.cycles, gap.bound, sum(gap.totals.values()), list(gap.nodes)) == (0, 0, 0, [])
