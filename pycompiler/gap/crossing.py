@@ -8,7 +8,8 @@ move. A row has two entries at most, so the rank is that of a graph. Copies in t
 more digit each; where the source has copies, any of them will do.
 
 Digits of the index that the two layouts cut at different places have no common form. Their
-equations are left out, which only makes the bound smaller.
+equations are left out, and so the rank is too small. Then elements are counted one by one, if there
+are not too many; else the bound is smaller than it could be.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..graph.digits import PrimeDigit, Segment, all_ranges, copied_digits, prime
 from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import LONGS_PER_WIDE, Target
+from .arrivals import arrivals
 
 #: The units of the machine, from the outermost.
 GROUP = "group"
@@ -40,12 +42,12 @@ class Crossing:
     """What must come into the units of a level.
 
     ``rank`` has the rank of the equations by the size of the digits. ``elements`` are pairs of an
-    element and a unit that does not hold it, of which ``units`` get all.
+    element and a unit that lacks it; one of the units gets ``most`` of them.
     """
 
     rank: Mapping[int, int]
     elements: int
-    units: int
+    most: Fraction
 
 
 def crossings(
@@ -67,10 +69,7 @@ def least_steps(found: Mapping[str, Crossing], dtype: MNDtype, target: Target) -
     mab = pe * counts["pe"]
     l1b = min(mab * counts["mab"], target.l2bm_row)
     rates = {"PE": pe, "MAB": mab, "L1B": l1b, "L2B": near, GROUP: near * counts["l2b"]}
-    cycles = (
-        Fraction(own.elements, own.units * dtype.words_per_long) / rates[unit]
-        for unit, own in found.items()
-    )
+    cycles = (own.most / (dtype.words_per_long * rates[unit]) for unit, own in found.items())
     return ceil(max(cycles) / target.cycles)
 
 
@@ -85,6 +84,7 @@ class _Change:
         dtype: MNDtype,
         target: Target,
     ):
+        self._given = source, result, shape
         self._segments = segments(source, result, shape)
         self._elements = prod(shape)
         self._padded = prod(segment.size for segment in self._segments)
@@ -92,7 +92,7 @@ class _Change:
         ranges = all_ranges(target.level_range, dtype)
         self._ranges = ranges
         self._copies = {
-            level: tuple(copied_digits(layout, level, ranges) for layout in (source, result))
+            level: (copied_digits(source, level, ranges), copied_digits(result, level, ranges))
             for level in UNIT_LEVELS
         }
 
@@ -100,21 +100,32 @@ class _Change:
         """Return what must come into the units of a level."""
         least = self._l2bs if unit == GROUP else 1
         graph, copies, units = _Graph(), 1, 1
+        whole, plain = self._padded == self._elements, True
+        each: dict[Level, tuple[int, int]] = {}
         for level in UNIT_LEVELS[: max(UNITS.index(unit), 1)]:
             had, wanted = self._copies[level]
             ours, theirs = (_digits(self._segments, level, after=side) for side in (False, True))
             every = {*ours, *theirs, *had, *wanted}
             for digit in every - had:
                 here = ("copy", level, digit) if digit in wanted else theirs.get(digit, _ZERO)
-                if digit.stride % least == 0 and all(_apart(digit, other) for other in every):
-                    graph.join(ours.get(digit, _ZERO), here, digit.size)
+                apart = all(_apart(digit, other) for other in every)
+                if digit.stride % least == 0 and apart:
+                    whole &= graph.join(ours.get(digit, _ZERO), here, digit.size)
+                whole &= apart
+            plain &= all(_apart(digit, other) for digit in had for other in {*ours, *had})
+            plain &= all(d.stride >= least or d.stride * d.size <= least for d in wanted)
+            each[level] = self._ranges[level] // least, least
             new = prod(digit.size for digit in wanted if digit.stride % least == 0)
             copies *= new
             reach = prod(digit.size for digit in {*theirs, *wanted})
             units *= min(reach, self._ranges[level] // least)
         rank = Counter(graph.joined)
         stay = Fraction(self._padded * copies, prod(size**times for size, times in rank.items()))
-        return Crossing(rank, max(0, self._elements * copies - int(stay)), units)
+        found = None if whole or not plain else arrivals(*self._given, self._copies, each)
+        if found is not None:
+            return Crossing(rank, found[0], Fraction(found[1]))
+        elements = max(0, self._elements * copies - int(stay))
+        return Crossing(rank, elements, Fraction(elements, units))
 
 
 def _digits(found: Sequence[Segment], level: Level, *, after: bool) -> dict[PrimeDigit, _Name]:
@@ -143,14 +154,15 @@ class _Graph:
         self.joined: list[int] = []
         self._next: dict[tuple[object, ...], tuple[object, ...]] = {}
 
-    def join(self, one: _Name, other: _Name, size: int) -> None:
-        """Add an equation between two digits of ``size`` values."""
+    def join(self, one: _Name, other: _Name, size: int) -> bool:
+        """Add an equation between two digits of ``size`` values; False if one has no name."""
         if one is None or other is None:
-            return
+            return False
         ends = [self._end((size, *name)) for name in (one, other)]
         if ends[0] != ends[1]:
             self._next[ends[0]] = ends[1]
             self.joined.append(size)
+        return True
 
     def _end(self, name: tuple[object, ...]) -> tuple[object, ...]:
         while name in self._next:

@@ -81,10 +81,10 @@ def _steps(node: MNNode, graph: MNGraph, target: Target, known: dict[object, int
 
 
 def _ranks(found: Mapping[str, Crossing]) -> str:
-    """Return what must move: for each level, the part of the elements that may stay."""
+    """Return what must move: the ranks of each level, or the elements if digits have no form."""
     parts = []
     for unit, own in found.items():
         powers = " x ".join(f"{size}^{times}" for size, times in sorted(own.rank.items()))
         if own.elements:
-            parts.append(f"{unit} {powers}")
+            parts.append(f"{unit} {powers or own.elements}")
     return ", ".join(parts) or "nothing must move"
