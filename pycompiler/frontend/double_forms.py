@@ -5,11 +5,13 @@ They are written with products and sums, which take numbers as doubles: as torch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
+from torch._decomp.decompositions import native_batch_norm_helper
 
 _ATEN = torch.ops.aten
 _WRITTEN = (
@@ -20,63 +22,22 @@ _WRITTEN = (
     *(_ATEN.hardsigmoid.default, _ATEN.hardswish.default, _ATEN.hardshrink.default),
     *(_ATEN.softshrink.default, _ATEN.softplus.default, _ATEN._fused_rms_norm.default),
     *(_ATEN.hardtanh.default, _ATEN.hardtanh_backward.default),
+    _ATEN._native_batch_norm_legit.no_stats,
 )
+#: Operators that torch itself makes of those.
+_NORMS = (_ATEN.layer_norm.default, _ATEN.group_norm.default, _ATEN.instance_norm.default)
 
 
-def _layer_norm(
-    x: torch.Tensor,
-    shape: Sequence[int],
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    *_: Any,
-) -> torch.Tensor:
-    return torch.native_layer_norm(x, shape, weight, bias, eps)[0]
-
-
-def _channels(x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    return values.reshape(-1, *[1] * (x.ndim - 2))
-
-
-def _standard(x: torch.Tensor, axes: list[int], eps: float) -> torch.Tensor:
-    moved = x - x.mean(axes, keepdim=True)
-    found: torch.Tensor = moved * torch.rsqrt((moved * moved).mean(axes, keepdim=True) + eps)
-    return found
-
-
-def _scaled(x: torch.Tensor, weight: Any, bias: Any) -> torch.Tensor:
-    x = x if weight is None else x * _channels(x, weight)
-    return x if bias is None else x + _channels(x, bias)
-
-
-def _group_norm(
-    x: torch.Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
-) -> torch.Tensor:
-    parts = x.reshape(x.shape[0], groups, -1)
-    return _scaled(_standard(parts, [2], eps).reshape(x.shape), weight, bias)
-
-
-def _instance_norm(
-    x: torch.Tensor,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    variance: Any,
-    of_input: bool,
-    momentum: float,
-    eps: float,
-    *_: Any,
-) -> Any:
-    if not of_input:
-        return NotImplemented
-    return _scaled(_standard(x, list(range(2, x.ndim)), eps), weight, bias)
+def composed(op: Any) -> Callable[..., Any]:
+    """Return what torch itself makes of an operator."""
+    return partial(op._op_dk, torch._C.DispatchKey.CompositeImplicitAutograd)
 
 
 def _batch_norm(
     x: torch.Tensor, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> Any:
-    moved = (x - _channels(x, mean)) * _channels(x, torch.rsqrt(variance + eps))
-    return _scaled(moved, weight, bias), x.new_zeros(0), x.new_zeros(0)
+    given = (x, weight, bias, mean, variance)
+    return native_batch_norm_helper(*given, False, momentum, eps, functional=False)[:3]
 
 
 def _of_doubles(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,9 +65,7 @@ def either(first: Callable[..., Any], second: Callable[..., Any] | None) -> Call
 
 DOUBLES: dict[Any, Callable[..., Any]] = {
     **{op: _of_doubles(decomposition_table[op]) for op in _WRITTEN},
-    _ATEN.layer_norm.default: _of_doubles(_layer_norm),
-    _ATEN.group_norm.default: _of_doubles(_group_norm),
-    _ATEN.instance_norm.default: _of_doubles(_instance_norm),
-    _ATEN.batch_norm.default: lambda *_: NotImplemented,  # torch makes one of these two of it
+    **{op: _of_doubles(composed(op)) for op in _NORMS},
     _ATEN._native_batch_norm_legit_no_training.default: _of_doubles(_batch_norm),
+    _ATEN.batch_norm.default: lambda *_: NotImplemented,  # torch makes one of the native ones of it
 }

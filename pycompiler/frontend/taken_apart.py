@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from string import ascii_letters
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 
 from .as_torch import like_torch
 from .attention import attention, flash_attention, is_hard
-from .class_loss import cross_entropy, no_plain_classes
-from .double_forms import doubles_of, either
+from .double_forms import composed, doubles_of, either
 from .odd_shapes import ODD_SHAPES, is_number
 from .plain_operators.complex_numbers import BY_PARTS, WITH_NUMBERS, meets_number
 from .plain_operators.images import PADS
@@ -25,6 +24,8 @@ from .plain_operators.replacements import not_expressible
 from .resizes import RESIZES
 
 _ATEN = torch.ops.aten
+#: A normalization whose running statistics are results.
+_NEW_STATISTICS = _ATEN._native_batch_norm_legit_functional.default
 
 
 @dataclass(frozen=True)
@@ -97,36 +98,6 @@ def _average(op: Any) -> _Rule:
 def _trains(node: torch.fx.Node) -> bool:
     """Whether statistics are those of the batch, which the exporter ignores if it has others."""
     return bool(_argument(node, 5, "training", False)) and node.args[3] is not None
-
-
-def _batch_norm(
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    variance: torch.Tensor,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    """Return the result, mean and deviation of the batch, and the new running statistics."""
-    if not training:
-        return NotImplemented
-    axes = [axis for axis in range(x.ndim) if axis != 1]
-    own = x.mean(axes, keepdim=True)
-    moved = x - own
-    spread = (moved * moved).mean(axes, keepdim=True)
-    inverse = torch.rsqrt(spread + eps)
-    normal, wide = moved * inverse, [-1] + [1] * (x.ndim - 2)
-    normal = normal if weight is None else normal * weight.reshape(wide)
-    normal = normal if bias is None else normal + bias.reshape(wide)
-    own, inverse, spread = (found.reshape(-1) for found in (own, inverse, spread))
-    count = x.numel() // x.shape[1]
-    running = (
-        old * (1 - momentum) + new * momentum
-        for old, new in ((mean, own), (variance, spread * (count / max(1, count - 1))))
-    )
-    return normal, own, inverse, *running
 
 
 def _changed_statistics(node: torch.fx.Node) -> bool:
@@ -241,30 +212,23 @@ def _by_mask(node: torch.fx.Node) -> bool:
     return only is not None and only.meta["val"].dtype == torch.bool
 
 
-def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None) -> Any:
-    """Give the axes of an ellipsis letters, and repeat those of size 1: ONNX wants one rank."""
-    if "." not in equation:
-        return NotImplemented
-    reads, arrow, result = equation.replace(" ", "").partition("->")
-    terms = reads.split(",")
-    spare = [letter for letter in ascii_letters if letter not in equation]
-    counts = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-    rank = max(c for c, t in zip(counts, terms, strict=True) if "..." in t)
-    letters = "".join(spare[:rank])
-    sizes = dict.fromkeys(letters, 1)
-    for number, (term, x) in enumerate(zip(terms, operands, strict=True)):
-        terms[number] = term.replace("...", letters[rank - counts[number] :])
-        for letter, size in zip(terms[number], x.shape, strict=True):
-            if letter in sizes:
-                sizes[letter] = max(sizes[letter], size)
-    spread = [
-        x.expand([sizes.get(letter, n) for letter, n in zip(term, x.shape, strict=True)])
-        for term, x in zip(terms, operands, strict=True)
-    ]
-    if not arrow:
-        once = sorted(c for c in set(reads) - set(".,") if reads.count(c) == 1)
-        result = "..." + "".join(once)
-    return torch.einsum(f"{','.join(terms)}->{result.replace('...', letters)}", *spread)
+def _einsum(equation: str, *given: Any, **named: Any) -> Any:
+    """Multiply matrices where axes have no letters: ONNX wants one rank for all of these."""
+    return (
+        composed(_ATEN.einsum.default)(equation, *given, **named)
+        if "." in equation
+        else NotImplemented
+    )
+
+
+def _no_plain_classes(node: torch.fx.Node) -> bool:
+    """Whether a cross entropy has smoothing, targets that are chances, or no batch axis.
+
+    The exporter drops smoothing, and takes every target for a batch of classes.
+    """
+    chances, target = (place.meta["val"] for place in node.args[:2])  # type: ignore[union-attr]
+    smoothed = _argument(node, 5, "label_smoothing", 0.0) != 0.0
+    return bool(smoothed or target.is_floating_point() or chances.ndim == 1)
 
 
 def _makes_complex(node: torch.fx.Node) -> bool:
@@ -289,22 +253,22 @@ _RULES: dict[object, _Rule] = {
     **{pool.default: _Rule(_uneven, _adaptive_average) for pool in _ADAPTIVE},
     _ATEN.as_strided.default: _Rule(_reads_a_view, _as_strided),
     **{op: _average(op) for op in (_ATEN.avg_pool2d.default, _ATEN.avg_pool3d.default)},
-    _ATEN.batch_norm.default: _Rule(
-        _trains, _batch_norm, _ATEN._native_batch_norm_legit_functional.default
-    ),
-    _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
+    _ATEN.batch_norm.default: _Rule(_trains, decomposition_table[_NEW_STATISTICS], _NEW_STATISTICS),
+    _NEW_STATISTICS: _Rule(_trains, decomposition_table[_NEW_STATISTICS]),
     _ATEN.cat.default: _Rule(_all_empty, joined_empty),
     _ATEN.einsum.default: _Rule(lambda node: "." in str(node.args[0]), _einsum),
     _ATEN.index_put.default: _Rule(_by_mask, indexed),
     _ATEN.logit.default: _Rule(_wide_edges, _logit),
     _ATEN.linalg_vector_norm.default: _Rule(_of_all, _vector_norm),
     _ATEN.linalg_norm.default: _Rule(_of_all, _plain_norm),
-    _ATEN.native_batch_norm.default: _Rule(_changed_statistics, _batch_norm),
-    _ATEN._native_batch_norm_legit.default: _Rule(_changed_statistics, _batch_norm),
+    **dict.fromkeys(
+        (_ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit.default),
+        _Rule(_changed_statistics, decomposition_table[_NEW_STATISTICS]),
+    ),
     **{op: _Rule(_cropped, made_of) for op, made_of in PADS.items()},
     _ATEN.cross_entropy_loss.default: _Rule(
-        lambda node: no_plain_classes(node, _argument(node, 5, "label_smoothing", 0.0)),
-        cross_entropy,
+        _no_plain_classes,
+        composed(_ATEN.cross_entropy_loss.default),
     ),
     **{op: _extreme(op) for op in (_ATEN.amax.default, _ATEN.amin.default)},
     _ATEN.multinomial.default: _Rule(_drawn_once, _refused),

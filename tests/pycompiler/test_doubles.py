@@ -92,6 +92,33 @@ def test_a_network_of_float64(mode: str, tmp_path: Path) -> None:
     assert (found - wanted).abs().max() <= WIDE_NETWORKS * wanted.abs().max()
 
 
+def test_norms_keep_an_epsilon_of_doubles(tmp_path: Path) -> None:
+    """The numbers are so small that an epsilon of a single would show."""
+    made, F = torch.Generator().manual_seed(5), nn.functional  # noqa: N806
+    x = torch.randn(2, 6, 5, 3, dtype=torch.float64, generator=made) * 1e-2
+    w, b, mean = torch.randn(3, 6, dtype=torch.float64, generator=made)
+    variance = mean.square() * 1e-3
+
+    def norms(d: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x, w, b, mean, variance = d.values()
+        return {
+            "layer": F.layer_norm(x, (5, 3)),
+            "group": F.group_norm(x, 2, w, b),
+            "instance": F.instance_norm(x, weight=w, bias=b),
+            "instance, known": F.instance_norm(x, mean, variance, use_input_stats=False),
+            "batch": F.batch_norm(x, None, None, w, b, training=True),
+            "batch, known": F.batch_norm(x, mean, variance, w, b),
+        }
+
+    inputs = {"x": x, "w": w, "b": b, "mean": mean, "variance": variance}
+    function = context("emu2:mini").compile(
+        norms, inputs, tmp_path / "out", options={"strict": True}
+    )
+    found = function(inputs)
+    for name, wanted in norms(inputs).items():
+        torch.testing.assert_close(found[name].cpu(), wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_trigamma_is_the_zeta_function(tmp_path: Path) -> None:
     """torch's own trigamma of doubles is 5e-10 off, so the reference is a zeta function."""
     x = torch.linspace(0.3, 9, 40, dtype=torch.float64)

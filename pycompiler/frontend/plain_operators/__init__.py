@@ -8,14 +8,14 @@ found inside of others, and exported again. The host calls the operators that ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 
 from ...errors import PycompilerError
 from ..as_torch import like_torch, traced_place
-from ..double_forms import doubles_of, either
+from ..double_forms import composed, doubles_of, either
 from .complex_numbers import COMPLEX, of_reals
 from .elementwise import ELEMENTWISE
 from .groups import GROUPS, LIBRARIES
@@ -40,8 +40,7 @@ _COMPOSED = (
     *(_ATEN.special_polygamma.default, _ATEN.special_multigammaln.default),
 )
 _TABLES = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
-_IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
-TABLE = _TABLES | {op: of_reals(partial(op._op_dk, _IMPLICIT)) for op in _COMPOSED}
+TABLE = _TABLES | {op: of_reals(composed(op)) for op in _COMPOSED}
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
 PARTIAL: dict[Any, Any] = {torch.ops.aten.cat.default: joined_empty, **COMPLEX}
