@@ -12,12 +12,13 @@ that axis needs the least padding. The rest of an axis is in Addr.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from ..graph.digits import PrimeDigit, all_ranges, copy_entries, machine_digits, merged, primes
 from ..graph.disjoint_sets import DisjointSets
+from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level, SubAxis
 from ..layers.base import Frame
@@ -88,10 +89,10 @@ class Classes:
             node.name: self._classes_of(node, frame)
             for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape))
         }
+        self._axes: dict[str, tuple[AxisClass | None, ...]] = {}
         self._turn = {name: turn for turn, name in enumerate(self._own)}
         for name, kept in word_axes(graph).items():
-            for axis in range(len(graph.values[name].shape)):
-                found = self.classes.get(self.joined.root((name, axis)))
+            for axis, found in enumerate(self._at(graph.values[name])):
                 if found is not None and axis != kept:
                     self.unpacked.add(found)
 
@@ -109,7 +110,7 @@ class Classes:
         known = set(machine_digits(self.target, value.dtype.words_per_long))
         wanted: list[tuple[AxisClass, list[SubAxis]]] = []
         for axis, subs in enumerate(layout.axes):
-            one = self.classes.get(self.joined.root((value.name, axis)))
+            one = self._at(value)[axis]
             if one is None or (only is not None and axis not in only):
                 continue
             if one.placed or one in (other for other, _ in wanted):
@@ -142,7 +143,7 @@ class Classes:
         ]
         known = sorted((stride, axis) for axis, stride in enumerate(strides) if stride is not None)
         for order, (_, axis) in enumerate(known):
-            one = self.classes.get(self.joined.root((value.name, axis)))
+            one = self._at(value)[axis]
             if one is not None:
                 one.order = order
 
@@ -152,13 +153,11 @@ class Classes:
         Only classes without digits get them. So all layers of a network that use the same mask get
         the same layouts.
         """
-        own = [self.classes.get(self.joined.root((value.name, a))) for a in range(len(value.shape))]
         for name in region.values:
             other = self.graph.values[name]
             if (other.shape, other.dtype) != (value.shape, value.dtype):
                 continue
-            for axis, one in enumerate(own):
-                found = self.classes.get(self.joined.root((name, axis)))
+            for one, found in zip(self._at(value), self._at(other), strict=True):
                 if one is None or found is None or found.placed or not one.placed:
                     continue
                 alike = self.widths[found] == self.widths[one]
@@ -183,7 +182,7 @@ class Classes:
             if own:
                 found[own[0]].nodes.append(node)
                 found[own[0]].values |= {
-                    name: None for name, axes in frame.values if self._along(name, len(axes))
+                    name: None for name, _ in frame.values if any(self._at(self.graph.values[name]))
                 }
         return out
 
@@ -195,11 +194,6 @@ class Classes:
                     reached[other] = None
                     waiting.append(other)
         return list(reached)
-
-    def _along(self, name: str, rank: int) -> list[AxisClass]:
-        """Return the classes of the axes of a value."""
-        roots = [self.joined.root((name, axis)) for axis in range(rank)]
-        return [self.classes[root] for root in roots if root in self.classes]
 
     def clear(self, region: Region) -> None:
         """Take the digits of the classes of a region away."""
@@ -266,17 +260,25 @@ class Classes:
 
     # -- layouts -----------------------------------------------------------------------------
 
-    def lay_out(self, value: MNValue) -> Layout:
-        """Return the layout of ``value`` that follows from the digits of its classes."""
-        axes: list[tuple[SubAxis, ...]] = [()] * len(value.shape)
-        words = value.dtype.words_per_long
+    def lay_out(self, names: Iterable[str]) -> dict[str, Layout]:
+        """Return the layouts of values that follow from the digits of their classes."""
+        keys = {n: (self._at(self.graph.values[n]), self.graph.values[n].dtype) for n in names}
+        made = {key: self._made(*key) for key in dict.fromkeys(keys.values())}
+        return {name: made[key] for name, key in keys.items()}
+
+    def _at(self, value: MNValue) -> tuple[AxisClass | None, ...]:
+        """Return the class of each axis of a value; None for axes without one."""
+        if value.name not in self._axes:
+            roots = (self.joined.root((value.name, axis)) for axis in range(len(value.shape)))
+            self._axes[value.name] = tuple(self.classes.get(root) for root in roots)
+        return self._axes[value.name]
+
+    def _made(self, classes: Sequence[AxisClass | None], dtype: MNDtype) -> Layout:
+        axes: list[tuple[SubAxis, ...]] = [()] * len(classes)
+        words = dtype.words_per_long
         stride, used = 1, set[SubAxis]()
-        own = {
-            axis: found
-            for axis in reversed(range(len(value.shape)))
-            if (found := self.classes.get(self.joined.root((value.name, axis)))) is not None
-        }
-        for axis, found in sorted(own.items(), key=lambda item: item[1].order):
+        own = [(axis, one) for axis, one in enumerate(classes) if one is not None][::-1]
+        for axis, found in sorted(own, key=lambda item: item[1].order):
             subs: list[SubAxis] = []
             for digit in (*found.digits, SubAxis(found.rest, Level.ADDR, 0)):
                 if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
@@ -292,7 +294,7 @@ class Classes:
         for digit in machine_digits(self.target, words):
             if digit not in used:
                 free.setdefault(digit.level, []).append(PrimeDigit(digit.stride, digit.size))
-        ranges = all_ranges(self.target.level_range, value.dtype)
+        ranges = all_ranges(self.target.level_range, dtype)
         return Layout(tuple(axes), tuple(copy_entries(free, ranges)))
 
 

@@ -57,8 +57,7 @@ class FirstArrival:
             self.layouts[seed[0]] = seed[1]
         if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
             self.plan.spread()
-            names = sorted(self.graph.device_values())
-            return Laid({name: self.plan.lay_out(self.graph.values[name]) for name in names})
+            return Laid(self.plan.lay_out(sorted(self.graph.device_values())))
         sources = {n.outputs[0]: n.inputs[0] for n in self.graph.nodes if n.op == SWITCH}
         for node in self.graph.device_nodes():
             if node.op == SWITCH:
@@ -124,6 +123,4 @@ class FirstArrival:
             self.plan.adopt(self.graph.values[seed[0]], seed[1])
         self.plan.spread(nodes)
         del self.members[region]
-        for name in self._values[region]:
-            if name not in self.layouts:
-                self.layouts[name] = self.plan.lay_out(self.graph.values[name])
+        self.layouts |= self.plan.lay_out(n for n in self._values[region] if n not in self.layouts)

@@ -143,7 +143,7 @@ def _region(node: MNNode, given: Layouts, graph: MNGraph, target: Target, classe
         if not classes.adopt(graph.values[name], layout):
             continue
         classes.spread(region.nodes)
-        found = {n: classes.lay_out(graph.values[n]) for n in names}
+        found = classes.lay_out(names)
         if all(_same_places(layout, found[n], graph.values[n]) for n, layout in given.items()):
             # The result can have copies only where all inputs have them.
             for n in names & {*given} & {*node.inputs}:

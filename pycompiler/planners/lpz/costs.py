@@ -38,22 +38,28 @@ class Costs:
         self.graph, self.target = graph, target
         self.known = known or Known()
         self._rigid = rigid_values(graph)
+        self._kinds: dict[str, tuple[int, list[str]]] = {}
 
     def node(self, node: MNNode, layouts: Layouts) -> int:
         """Count the steps of a node; NEVER if its layer refuses the layouts."""
+        kind, names = self.kind(node)
         plan = plans_of(layouts).get(node.name, node.plan)
-        names = list(dict.fromkeys(name for name in (*node.inputs, *node.outputs) if name))
-        values = [self.graph.values[name] for name in names]
-        key = (
-            node.op,
-            node.attributes,
-            plan,
-            tuple(names.index(name) if name else -1 for name in (*node.inputs, *node.outputs)),
-            tuple((v.shape, v.dtype, layouts[v.name]) for v in values),
-        )
+        key = kind, plan, *(layouts[name] for name in names)
         if key not in self.known.nodes:
+            values = [self.graph.values[name] for name in names]
             self.known.nodes[key] = self._node(replace(node, plan=plan), values, layouts)
         return self.known.nodes[key]
+
+    def kind(self, node: MNNode) -> tuple[int, list[str]]:
+        """Return a number for all nodes that differ in names and layouts, and the operands."""
+        if node.name not in self._kinds:
+            ends, kinds = (*node.inputs, *node.outputs), self.known.kinds
+            names = list(dict.fromkeys(name for name in ends if name))
+            values = [self.graph.values[name] for name in names]
+            places = tuple(names.index(name) if name else -1 for name in ends)
+            key = node.op, node.attributes, places, tuple((v.type, v.dtype) for v in values)
+            self._kinds[node.name] = kinds.setdefault(key, len(kinds)), names
+        return self._kinds[node.name]
 
     def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Layouts) -> int:
         laid = {v.name: self._laid(v, layouts[v.name]) for v in values}

@@ -23,14 +23,17 @@ class Known:
 
     It is for one machine. With ``apart``, searches try one family for all regions last, not first.
     ``work`` counts the costs of variables and pairs that searches have taken in. ``choice`` has
-    what searches chose for variables that are alike.
+    what searches chose for variables that are alike. ``kinds`` numbers nodes that differ only in
+    names and layouts.
     """
 
     apart: bool = False
     work: int = 0
     choice: dict[object, tuple[Layouts, Plan | None]] = field(default_factory=dict)
+    kinds: dict[object, int] = field(default_factory=dict)
     nodes: dict[object, int] = field(default_factory=dict)
     transfers: dict[tuple[Layout, MNDtype], tuple[int, int, int]] = field(default_factory=dict)
     switches: dict[object, int] = field(default_factory=dict)
     guesses: dict[tuple[tuple[int, ...], MNDtype], Guesses] = field(default_factory=dict)
     candidates: dict[object, list[Offer]] = field(default_factory=dict)
+    proposals: dict[object, list[Layout]] = field(default_factory=dict)

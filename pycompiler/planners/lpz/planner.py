@@ -74,7 +74,7 @@ class LayoutPlannerZ:
         self.exhausted = False
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
-        self.pools = Pools(graph, target, wanted, first, self.costs.known, stands or {})
+        self.pools = Pools(graph, target, wanted, first, self.costs, stands or {})
         #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 

@@ -19,7 +19,7 @@ from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..axis_classes import Classes, Region
 from ..switch_insertion import is_anchored
-from .known import Known
+from .costs import Costs
 from .proposals import packed, unfolded
 
 #: The most candidates of a variable, and how often proposals go through the graph and back.
@@ -90,7 +90,7 @@ class Pools:
         target: Target,
         wanted: Iterable[str],
         first: Candidate,
-        known: Known,
+        costs: Costs,
         stands: Mapping[str, str],
     ):
         self.graph, self.target = graph, target
@@ -123,7 +123,7 @@ class Pools:
         self._done: set[tuple[str, str, Layout]] = set()
         #: What was tried for regions: variables with seeds.
         self._tried: set[tuple[int, object]] = set()
-        self._known, self._stands = known, stands
+        self._costs, self._known, self._stands = costs, costs.known, stands
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
@@ -188,12 +188,7 @@ class Pools:
             if (giver, taker, layout) in self._done:
                 continue
             self._done.add((giver, taker, layout))
-            proposed = [layout]
-            if against:
-                proposed += unfolded(layout, value, self.target)
-                if taker in self.graph.inputs or taker in self.graph.constants:
-                    proposed += packed(layout, value, self.target)
-            for one in proposed:
+            for one in self._proposed(layout, value) if against else [layout]:
                 if variable.region is not None:
                     for only in (None, *range(len(value.shape))):
                         self._spread(variable, (value, one, only))
@@ -201,6 +196,16 @@ class Pools:
                     self._anchored(variable, {taker: one})
                 else:
                     variable.add({taker: one})
+
+    def _proposed(self, layout: Layout, value: MNValue) -> list[Layout]:
+        """Return what a reader's layout proposes to a value in front of it."""
+        outside = value.name in self.graph.inputs or value.name in self.graph.constants
+        key, known = (layout, value.shape, value.dtype, outside), self._known.proposals
+        if key not in known:
+            known[key] = [layout, *unfolded(layout, value, self.target)]
+            if outside:
+                known[key] += packed(layout, value, self.target)
+        return known[key]
 
     def _layouts(self, name: str) -> Iterator[Layout]:
         return (one[name] for one in self.variables[self.of[name]].pool)
@@ -237,7 +242,7 @@ class Pools:
         if digits in variable.known:
             return None
         variable.known.add(digits)
-        return {n: self.classes.lay_out(self.graph.values[n]) for n in variable.values}
+        return self.classes.lay_out(variable.values)
 
     def seeded(self, variable: Variable, seed: tuple[MNValue, Layout, None]) -> Candidate | None:
         """Return the candidate of a region, new or known, in which a value has a layout."""
@@ -252,16 +257,9 @@ class Pools:
     def anchored_candidates(self, variable: Variable, hints: Layouts) -> Iterator[Candidate]:
         """Yield the candidates of an anchored node for layouts that some operands may have."""
         node = variable.nodes[0]
-        ends = (*node.inputs, *node.outputs)
-        names = list(dict.fromkeys(name for name in ends if name))
+        kind, names = self._costs.kind(node)
         # Nodes that differ only in names get the same candidates.
-        key = (
-            node.op,
-            node.attributes,
-            tuple(names.index(name) if name else -1 for name in ends),
-            tuple((self.graph.values[name].type, self.graph.values[name].dtype) for name in names),
-            tuple(hints.get(name) for name in names),
-        )
+        key = kind, *(hints.get(name) for name in names)
         if key not in self._known.candidates:
             found = LAYERS[node.op].candidates(node, self.graph, self.target, hints)
             self._known.candidates[key] = [
