@@ -8,11 +8,16 @@ subtracted.
 
     python benches/compile_time.py
     python benches/compile_time.py bert_base --ours
+    python benches/compile_time.py bert_base --preset dev --preset O3
+
+With ``--preset`` there is a row for each, with cycles and with the part of the CPU seconds that the
+export and the weights take: the app, the files, and what is written to the device.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import resource
@@ -29,6 +34,8 @@ from torch import nn
 
 Inputs = dict[str, torch.Tensor]
 OURS, THEIRS = "pycompiler", "inductor"
+#: The spans of a traced compile (docs/profiling.md) that no preset makes shorter.
+GIVEN = ("export", "app", "write", "load")
 
 
 def bert_base() -> tuple[nn.Module, Inputs]:
@@ -99,17 +106,21 @@ def cpu_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def compile_here(name: str, compiler: str) -> dict[str, float]:
-    """Compile a model in this process; return its CPU seconds and the peak of memory in MiB."""
+def compile_here(name: str, compiler: str, preset: str | None) -> dict[str, float]:
+    """Compile a model in this process; return its CPU seconds and the peak of memory in MiB.
+
+    For ours, also its cycles and the seconds that are ``given``.
+    """
     torch.manual_seed(0)
     case = CASES[name]
     module, inputs = case.make()
     module.train(case.trains)
-    work = _ours if compiler == OURS else _theirs
     with torch.set_grad_enabled(case.trains):
-        seconds = work(module, inputs, case.trains)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "mib": peak}
+        if compiler == OURS:
+            found = _ours(module, inputs, case.trains, preset)
+        else:
+            found = {"seconds": _theirs(module, inputs, case.trains)}
+    return {**found, "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def _results(module: Callable[..., Any], inputs: Inputs, trains: bool = False) -> Inputs:
@@ -121,7 +132,7 @@ def _results(module: Callable[..., Any], inputs: Inputs, trains: bool = False) -
     return {"y": found if isinstance(found, torch.Tensor) else found[0]}
 
 
-def _ours(module: nn.Module, inputs: Inputs, trains: bool) -> float:
+def _ours(module: nn.Module, inputs: Inputs, trains: bool, preset: str | None) -> dict[str, float]:
     from pycompiler.mlsdk import Context, MNCoreSGD, MNDevice
 
     context = Context(MNDevice("emu2"))
@@ -139,14 +150,17 @@ def _ours(module: nn.Module, inputs: Inputs, trains: bool) -> float:
         return found
 
     with tempfile.TemporaryDirectory() as folder:
+        options: dict[str, Any] = {"float_dtype": "mixed", "trace_compile": f"{folder}/trace"}
+        if preset is not None:
+            options["option_json"] = preset
         began = cpu_seconds()
-        context.compile(
-            step,
-            inputs,
-            Path(folder) / "out",
-            options={"float_dtype": "mixed"},
-        )
-        return cpu_seconds() - began
+        context.compile(step, inputs, Path(folder) / "out", options=options)
+        seconds = cpu_seconds() - began
+        report = json.loads((Path(folder) / "out/report.json").read_text())
+        with (Path(folder) / "trace/compile_trace.csv").open() as table:
+            rows = [row for row in csv.DictReader(table) if row["pass"] in GIVEN]
+        given = sum(float(row["cpu_seconds"]) for row in rows if not row["step"])
+        return {"seconds": seconds, "cycles": report["cycles"], "given": given}
 
 
 def _theirs(module: nn.Module, inputs: Inputs, trains: bool) -> float:
@@ -161,7 +175,7 @@ def _theirs(module: nn.Module, inputs: Inputs, trains: bool) -> float:
     return 2 * compiled_at - began - cpu_seconds()
 
 
-def compile_apart(name: str, compiler: str) -> dict[str, float] | str:
+def compile_apart(name: str, compiler: str, preset: str | None = None) -> dict[str, float] | str:
     """Compile a model in a new process without caches; return its numbers, or why there are none.
 
     The threads of inductor are one: it would not wait for worker processes, whose time would be
@@ -169,7 +183,10 @@ def compile_apart(name: str, compiler: str) -> dict[str, float] | str:
     """
     with tempfile.TemporaryDirectory() as cache:
         found = subprocess.run(
-            [sys.executable, __file__, name, "--here", compiler],
+            [
+                *(sys.executable, __file__, name, "--here", compiler),
+                *(() if preset is None else ("--preset", preset)),
+            ],
             env={
                 **os.environ,
                 "TORCHINDUCTOR_CACHE_DIR": cache,
@@ -184,9 +201,13 @@ def compile_apart(name: str, compiler: str) -> dict[str, float] | str:
     return numbers
 
 
-def row(name: str, compilers: tuple[str, ...]) -> dict[str, Any]:
-    """Return the numbers of each compiler for a model, and how many times longer ours takes."""
+def row(name: str, compilers: tuple[str, ...], presets: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the numbers of each compiler for a model, and how many times longer ours takes.
+
+    ``presets`` are compiled by ours too.
+    """
     found = {compiler: compile_apart(name, compiler) for compiler in compilers}
+    found |= {preset: compile_apart(name, OURS, preset) for preset in presets}
     ours, theirs = found[OURS], found.get(THEIRS)
     ratio = None
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -213,6 +234,8 @@ def shown(made: Mapping[str, Any], scale: float | None) -> str:
             parts.append(f"{compiler} {one['seconds']:7.1f} CPU s, {one['mib']:6.0f} MiB")
         elif one is not None:
             parts.append(f"{compiler} failed: {one}")
+    for preset in [one for one in made if one not in ("name", "ratio", OURS, THEIRS)]:
+        parts.append(_of_preset(preset, made[preset], made.get(THEIRS)))
     if made["ratio"] is not None:
         parts.append(f"{made['ratio']:.2f} times as long")
     if scale is not None and isinstance(ours := made[OURS], dict):
@@ -223,11 +246,24 @@ def shown(made: Mapping[str, Any], scale: float | None) -> str:
     return "; ".join(parts)
 
 
+def _of_preset(
+    name: str, made: dict[str, float] | str, theirs: dict[str, float] | str | None
+) -> str:
+    if isinstance(made, str):
+        return f"{name} failed: {made}"
+    rest = made["seconds"] - made["given"]
+    text = f"{name} {made['seconds']:.1f} CPU s ({made['given']:.1f} for export and weights)"
+    if isinstance(theirs, dict):
+        text += f", the rest {rest / theirs['seconds']:.2f} times {THEIRS}"
+    return f"{text}, {made['cycles']:,.0f} cycles"
+
+
 def main() -> None:
     """Print a row for each model that is named, or for all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="*", help=", ".join(CASES))
     parser.add_argument("--ours", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--preset", action="append", default=[], help="a row of its own, see above")
     parser.add_argument("--here", choices=(OURS, THEIRS), help=argparse.SUPPRESS)
     given = parser.parse_args()
     names = given.models or list(CASES)
@@ -237,9 +273,10 @@ def main() -> None:
     # Those that tell how fast this machine is come first.
     for name in sorted(names, key=lambda name: CASES[name].theirs is None):
         if given.here:
-            print(json.dumps(compile_here(name, given.here)))
+            print(json.dumps(compile_here(name, given.here, next(iter(given.preset), None))))
         else:
-            rows.append(row(name, (OURS,) if given.ours else (OURS, THEIRS)))
+            compilers = (OURS,) if given.ours else (OURS, THEIRS)
+            rows.append(row(name, compilers, given.preset))
             print(shown(rows[-1], scale_of(rows)), flush=True)
 
 

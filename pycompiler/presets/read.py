@@ -26,6 +26,8 @@ from .variables import SA_STEPS as SA_STEPS
 
 OWN = Path(__file__).parent
 _SUFFIX = ".json"
+#: The preset for development: it has layouts of its own, so sums are added in another order.
+DEV = "dev"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Preset:
 def names() -> list[str]:
     """Return the names of the presets in this package."""
     return sorted(path.stem for path in OWN.glob(f"*{_SUFFIX}"))
+
+
+def same_bits() -> list[str]:
+    """Return the names of the presets of this package that give the bits of each other."""
+    return [name for name in names() if name != DEV]
 
 
 def read_preset(name: Any, environment: Mapping[str, Any] | None = None) -> Preset:

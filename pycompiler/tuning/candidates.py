@@ -9,7 +9,7 @@ from typing import Any
 from ..options import OFF, Options, decisive, parse_options
 from ..pfvm.update_order import IMMEDIATE, LAST
 from ..planners.layout import PLANNERS
-from ..presets.read import names, read_preset
+from ..presets.read import read_preset, same_bits
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Candidates:
 
     def presets(self) -> list[Candidate]:
         """Return a candidate for each preset; what it does not say stays as asked."""
-        return self._new((f"preset {name}", read_preset(name).options) for name in names())
+        return self._new((f"preset {name}", read_preset(name).options) for name in same_bits())
 
     def families(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Yield the strategy families: an option, and the values that are tried."""

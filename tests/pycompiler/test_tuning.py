@@ -24,7 +24,7 @@ from pycompiler.errors import OptionWarning, PycompilerError
 from pycompiler.executors import DIED, TIME
 from pycompiler.machine import load_target
 from pycompiler.options import OPTIONS, decisive, parse_options, with_preset
-from pycompiler.presets.read import FIND_BEST, names
+from pycompiler.presets.read import FIND_BEST, same_bits
 from pycompiler.runtime.device import Board
 from pycompiler.tuning import candidates
 from pycompiler.tuning.candidates import Candidates
@@ -38,7 +38,7 @@ FEW_PRESETS, FEW_PLANNERS = ("O0", "O3"), ("lpz", "first_arrival", "lpz:rows")
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FIND_BEST, raising=False)
     if not LONG:
-        monkeypatch.setattr(candidates, "names", lambda: FEW_PRESETS)
+        monkeypatch.setattr(candidates, "same_bits", lambda: FEW_PRESETS)
         monkeypatch.setattr(candidates, "PLANNERS", dict.fromkeys(FEW_PLANNERS))
 
 
@@ -118,7 +118,7 @@ def test_options_that_are_given_stay(tmp_path: Path, pool: Executor) -> None:
     assert {one.options.float_dtype for one in others} == {"mixed"}
     assert len({one.options.scheduler for one in others}) > 1
     keys = [repr(decisive(one.options)) for one in (first, *others)]
-    assert len(set(keys)) == len(keys) <= len(names()) + 1
+    assert len(set(keys)) == len(keys) <= len(same_bits()) + 1
 
 
 class Slow(Executor):

@@ -24,7 +24,7 @@ from pycompiler.models.catalogue import CATALOGUE, Entry
 from pycompiler.models.libraries import build_model
 from pycompiler.models.names import LIBRARIES
 from pycompiler.options import parse_options
-from pycompiler.presets.read import names
+from pycompiler.presets.read import same_bits
 from pycompiler.scheduler.annealing.scheduler import NAME
 from pycompiler.scheduler.schedulers import SCHEDULERS
 from pycompiler.simulation.settings import MODES
@@ -39,7 +39,7 @@ def combinations(executors: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         for emit in EMITS:
             more = short if scheduler == NAME else {}
             yield {"scheduler": scheduler, "emit": emit, **more}
-    for name in names():
+    for name in same_bits():
         yield {"option_json": name}
     for executor in executors:
         yield {"executor": executor, "num_threads": 2, "simulation_mode": "best"}
