@@ -13,10 +13,10 @@ from itertools import groupby
 from typing import TypeVar
 
 from ..cost.hazards import one_port
-from ..cost.moves import move_cost
 from ..cost.sequence import SHARED, Stage
 from ..machine import Target
 from .lines import Line, Move, PeOperand, Step
+from .move_costs import move_cost
 
 _T = TypeVar("_T")
 

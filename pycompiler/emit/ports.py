@@ -23,7 +23,7 @@ from ..code.lines import (
     PeOperand,
     Special,
 )
-from ..cost.moves import MoveCost, move_cost
+from ..code.move_costs import MoveCost, move_cost
 from ..graph.graph import Location
 from ..layers.dram_transfer_plan import RING_SHARE
 from ..layers.switch.unit_masks import NUMBERS

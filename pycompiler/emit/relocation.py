@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..machine import Target
-from ..machine_text import literal_text
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def relocate(
     by_start = sorted(moved, key=lambda part: part.start)
     starts = [part.start for part in by_start]
 
-    literal = re.compile(re.escape(literal_text(0)).replace("0" * 8, r"([0-9A-F]{8})"))
+    literal = re.compile(r'ui"0x([0-9A-F]{8})"')
     block = target.mv_block
 
     def place(at: int) -> int:
@@ -60,7 +59,7 @@ def relocate(
         return f"{dram}{place(int(found.group(1)))}"
 
     def bits(found: re.Match[str]) -> str:
-        return literal_text(place(int(found.group(1), 16) * block) // block)
+        return f'ui"0x{place(int(found.group(1), 16) * block) // block:08X}"'
 
     lines = text.split("\n")
     for relocation in relocations:

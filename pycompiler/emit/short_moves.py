@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import lcm
 
 from ..code.lines import BlockOperand, Line, Move
-from ..cost.moves import move_cost
+from ..code.move_costs import move_cost
 from ..machine import Target
 
 #: An MV holds its memories for at most its latency divided by this.

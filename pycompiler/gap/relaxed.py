@@ -13,7 +13,8 @@ from pathlib import Path
 from emu2._core import CodeMachine
 
 from ..code.lines import Move
-from ..cost.moves import MoveCost, chip_dram_rate, latency, move_cost
+from ..code.move_costs import MoveCost, move_cost
+from ..cost.moves import chip_dram_rate, latency
 from ..emit.ports import machine_of
 from ..machine import REGISTER_FILES, Hazard, Target
 from ..sweep.values import description, load_point
@@ -93,7 +94,6 @@ def slower(target: Target) -> CodeMachine:
     """Return the machine whose MVs have twice the latency."""
 
     def cost(move: Move, _: Target) -> MoveCost:
-        found = move_cost(move, target)
-        return replace(found, latency=found.latency + latency(target))
+        return replace(move_cost(move, target), latency=2 * latency(target))
 
     return machine_of(target, cost)

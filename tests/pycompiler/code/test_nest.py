@@ -16,8 +16,9 @@ from one_node import one_node
 from random_models import random_model
 
 from pycompiler.code.lines import BlockOperand, Line, Move, PeOperand, Special, Step, alu_step
+from pycompiler.code.move_costs import move_cost
 from pycompiler.code.nest import Nest, Repeat, expand, stages
-from pycompiler.cost.moves import latency_steps, move_cost
+from pycompiler.cost.moves import latency_steps
 from pycompiler.cost.sequence import Stage, slots_of, steps_of, waiting_steps
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target

@@ -13,18 +13,17 @@ import pytest
 from compiling import with_seeds
 
 from pycompiler.code.lines import BlockOperand, Move
+from pycompiler.code.move_costs import move_cost, move_text
 from pycompiler.code.nest import stages
 from pycompiler.cost.moves import (
     chip_dram_rate,
     dram_rate,
     latency,
     latency_steps,
-    move_cost,
     rate,
 )
 from pycompiler.cost.sequence import waiting_steps
 from pycompiler.machine import Target, load_target
-from pycompiler.machine_text import block_text, mv_text
 
 MACHINES = ("mncore2", "mini", "what_if/odd", "what_if/wide_dram")
 
@@ -99,11 +98,9 @@ def test_waits_are_those_of_the_clock(machine: str) -> None:
                     "l2bm": BlockOperand("l2bm", 0, words, group=group, l2b=l2b),
                 }
                 source, goal = (sides[memory] for memory in memories)
-                places = (
-                    block_text(one.memory, 0, one.group, one.l2b, target) for one in (source, goal)
-                )
-                text += f"{mv_text('mvp', words, tag, target)} {' '.join(places)}\n"
-                moves[Move("mvp", words, source, goal)] += 1
+                move = Move("mvp", words, source, goal)
+                text += f"{move_text(move, tag, target)}\n"
+                moves[move] += 1
             text += "".join(f"nop; wait {target.tag(tag)}\n" for tag in tags)
         cycles = target.assemble(text, "waits.vsm").report()["cycles"]
         issued = (

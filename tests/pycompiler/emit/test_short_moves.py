@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pycompiler.code.lines import BlockOperand, Fragment, Move
-from pycompiler.cost.moves import move_cost
+from pycompiler.code.move_costs import move_cost
 from pycompiler.emit.program import concatenate
 from pycompiler.emit.short_moves import _PARTS, short_moves
 from pycompiler.machine import Target, load_target
