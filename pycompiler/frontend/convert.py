@@ -39,10 +39,9 @@ def convert(
 
     The constants in ``state`` are hidden from torch's optimiser, which would fold them.
     """
-    optimise = extra.get("optimize", True)
-    extra = {**extra, "optimize": False}
     try:
-        return _optimised_around(_exported(program, extra), state, optimise)
+        made = _exported(program, {**extra, "optimize": False})
+        return _optimised_around(made, state, extra.get("optimize", True))
     except PycompilerError:
         raise
     except Exception as problem:

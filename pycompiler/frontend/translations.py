@@ -297,6 +297,9 @@ def translations() -> dict[Any, Callable[..., Any]]:
     """Return the translations of real numbers by operator, as the exporter takes them."""
     from torch.onnx._internal.exporter import _registration
 
+    # torch parses its library's 500 functions again for each registry: for this, and each export.
+    apis = vars(_registration)["onnxscript_apis"]
+    apis.get_torchlib_ops = cache(apis.get_torchlib_ops)
     found: dict[Any, Callable[..., Any]] = {}
     for known in _registration.ONNXRegistry.from_torchlib().functions.values():
         real = [one for one in known if not one.is_complex]

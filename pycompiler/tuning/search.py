@@ -139,8 +139,7 @@ class Search:
         self.rows += rows
         best = None if self._best is None else self._best[0]
         # Without time, a search of a candidate ends at once.
-        own = [replace(one.options, search_seconds=left) for one in candidates]
-        tasks = [(*self.model, best, options) for options in own]
+        tasks = [(*self.model, best, replace(o.options, search_seconds=left)) for o in candidates]
         for number, found in self.workers.run(try_options, tasks, deadline):
             self._note(candidates[number], rows[number], found)
             ended = sum(row["status"] != "not tried" for row in self.rows)

@@ -1,8 +1,8 @@
 """Exports of torch that read torch's tables once.
 
-For every export, torch parses the signatures of its library's 500 functions again, and asks its
-dispatcher for all operators, once for each of their namespaces. Both take longer than the export
-itself. They are kept here for as long as no module and no operator is new.
+For every export, torch makes its registry of translations again, and asks its dispatcher for all
+operators, once for each of their namespaces. Both take longer than the export itself. They are
+kept here for as long as no module and no operator is new.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from torch.onnx._internal.exporter import _registration
 
 def keep_tables_of_exports() -> None:
     """Let torch's exporter keep its tables in this process. Other versions are left alone."""
-    apis = getattr(_registration, "onnxscript_apis", None)
-    if hasattr(apis, "get_torchlib_ops"):
-        apis.get_torchlib_ops = functools.cache(apis.get_torchlib_ops)
     registry = getattr(_registration, "ONNXRegistry", None)
     if hasattr(registry, "from_torchlib"):
         registry.from_torchlib = staticmethod(_copies(registry.from_torchlib))
