@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from math import prod
 
 from ...code.nest import Nest, stages
@@ -254,7 +254,7 @@ def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[St
         [one for one in machine_digits(target, 1) if one.level is level]
         for level in (Level.MAB, Level.L1B, Level.L2B)
     )
-    only = sum(any(name == PRECISION for name, _ in one.attributes) for one in graph.nodes) == 1
+    only = sum(islice((1 for one in graph.nodes if PRECISION in dict(one.attributes)), 2)) == 1
     for share in shares(target):
         low = [digit for digit in l1bs if digit.stride < share]
         high = [digit for digit in l1bs if digit.stride >= share]
