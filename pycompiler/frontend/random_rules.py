@@ -7,10 +7,12 @@ the mask of the forward pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from .plain_operators.places import PLACES
 
 _ATEN = torch.ops.aten
 
@@ -49,15 +51,11 @@ def _uniform_in_place(
     return tensor.copy_(torch.rand(tensor.shape) * (end - first) + first)
 
 
-def _empty(size: Sequence[int], _: Sequence[int], **facts: Any) -> torch.Tensor:
-    """Fill memory without values, which dropout takes for its mask: zeros are as good."""
-    return torch.zeros(size, dtype=facts.get("dtype"))
-
-
 RANDOM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.bernoulli_.float: _bernoulli_in_place,
     _ATEN.bernoulli.p: _bernoulli,
-    _ATEN.empty_permuted.default: _empty,
+    # Memory without values, which dropout takes for its mask: zeros are as good.
+    _ATEN.empty_permuted.default: PLACES[_ATEN.empty_permuted.default],
     _ATEN.native_dropout.default: _native_dropout,
     _ATEN.normal_.default: _normal_in_place,
     _ATEN.uniform_.default: _uniform_in_place,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -52,16 +53,19 @@ class Placement:
     mirrors: bool = True
 
 
-def mirrored(placement: Placement) -> Placement:
+_Placed = TypeVar("_Placed", bound=Placement)
+
+
+def mirrored(placement: _Placed) -> _Placed:
     """Return the placement with LM0 and LM1 exchanged, or unchanged if ``mirrors`` is false."""
     if not placement.mirrors:
         return placement
     other = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
-    return Placement(
-        tuple(other.get(bank, bank) for bank in placement.inputs),
-        tuple(other.get(bank, bank) for bank in placement.outputs),
-        placement.inplace,
+    inputs, outputs = (
+        tuple(other.get(bank, bank) for bank in banks)
+        for banks in (placement.inputs, placement.outputs)
     )
+    return replace(placement, inputs=inputs, outputs=outputs)
 
 
 @dataclass(frozen=True)

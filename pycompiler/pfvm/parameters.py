@@ -18,6 +18,7 @@ from .composites.writer import Rule, Writer, rewritten
 from .known_shapes import tensor_types
 from .opsets import STANDARD
 from .prepare import until_settled
+from .shapes import REDUCTIONS
 
 _ROUNDS = 8
 Shape = tuple[int, ...]
@@ -145,11 +146,5 @@ _RULES: dict[str, tuple[int, _Decide]] = {
     **dict.fromkeys(
         ("HannWindow", "HammingWindow", "BlackmanWindow"), (0, lambda _, before, after: prod(after))
     ),
-    **dict.fromkeys(
-        (
-            *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1"),
-            *("ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
-        ),
-        (1, _axes),
-    ),
+    **dict.fromkeys(REDUCTIONS, (1, _axes)),
 }

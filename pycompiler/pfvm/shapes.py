@@ -147,13 +147,14 @@ _LISTS = {
     "Split": (1,),
     "Tile": (1,),
 }
-_REDUCTIONS = (
+#: Operators that reduce the axes that their second input or their attribute names.
+REDUCTIONS = (
     *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
     *("ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
 )
 #: Rules for nodes whose first input and result have known shapes.
 _RULES: dict[str, tuple[Rule, ...]] = {
-    **dict.fromkeys(_REDUCTIONS, (_reduction,)),
+    **dict.fromkeys(REDUCTIONS, (_reduction,)),
     **dict.fromkeys(("Conv", "ConvTranspose"), (_conv,)),
     "Reshape": (_same_count, _reshape),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze", "Transpose"), (_same_count,)),

@@ -20,18 +20,13 @@ _MOST_OPERANDS = 5
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Placement):
     """One way to run a node.
 
-    ``inputs`` and ``outputs`` are the memories of the distinct inputs and of the outputs.
-    ``inplace`` is the number of the input whose long words the first output takes over, None if it
-    gets words of its own. ``keeps`` says that this input is read later too, so that it is copied
-    to the other LM first; without it, the room of a dead input is used.
+    ``keeps`` says that the input in whose place the first output goes is read later too, so that it
+    is copied to the other LM first; without it, the room of a dead input is used.
     """
 
-    inputs: tuple[Location, ...]
-    outputs: tuple[Location, ...]
-    inplace: int | None = None
     keeps: bool = False
 
     @property
@@ -48,8 +43,7 @@ class Setting:
 
 def own_setting(node: MNNode, graph: MNGraph) -> Setting:
     """Return the setting that the node's layer asks for."""
-    placement = LAYERS[node.op].place(node, graph)
-    return Setting(placement.inputs, placement.outputs, placement.inplace)
+    return Setting(**vars(LAYERS[node.op].place(node, graph)))
 
 
 def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list[Setting]:
@@ -71,10 +65,9 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
     inputs = [name for name in distinct(node.inputs) if name]
     if len(inputs) + len(node.outputs) > _MOST_OPERANDS:
         return found
-    mirrors = LAYERS[node.op].place(node, graph).mirrors
-    seen = {one if mode == FULL else _canonical(one, mirrors) for one in found}
+    seen = {one if mode == FULL else _canonical(one) for one in found}
     for one in _others(own):
-        key = one if mode == FULL else _canonical(one, mirrors)
+        key = one if mode == FULL else _canonical(one)
         if key not in seen and accepted(node, graph, target, one):
             seen.add(key)
             found.append(one)
@@ -88,7 +81,7 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
 
 def placed(node: MNNode, graph: MNGraph, setting: Setting) -> MNGraph:
     """Return the graph with the node's values in the memories of the setting."""
-    banks = banks_of(node, Placement(setting.inputs, setting.outputs))
+    banks = banks_of(node, setting)
     changed = {name: replace(graph.values[name], location=bank) for name, bank in banks.items()}
     return graph.with_values(changed)
 
@@ -99,16 +92,8 @@ def accepted(node: MNNode, graph: MNGraph, target: Target, setting: Setting) -> 
     return next(iter(LAYERS[node.op].refusals(node, there, target)), None) is None
 
 
-def mirror(setting: Setting) -> Setting:
-    """Return the setting with LM0 and LM1 exchanged."""
-    other = mirrored(Placement(setting.inputs, setting.outputs, setting.inplace))
-    return replace(setting, inputs=other.inputs, outputs=other.outputs)
-
-
-def _canonical(setting: Setting, mirrors: bool) -> Setting:
-    if not mirrors:
-        return setting
-    return min(setting, mirror(setting), key=_banks)
+def _canonical(setting: Setting) -> Setting:
+    return min(setting, mirrored(setting), key=_banks)
 
 
 def _banks(setting: Setting) -> list[str]:
@@ -121,6 +106,6 @@ def _others(own: Setting) -> Iterator[Setting]:
     count = len(own.inputs)
     for banks in product(*sides):
         inputs, outputs = banks[:count], banks[count:]
-        yield Setting(inputs, outputs)
+        yield replace(own, inputs=inputs, outputs=outputs, inplace=None)
         if own.inplace is not None and outputs[0] is inputs[min(own.inplace, count - 1)]:
-            yield Setting(inputs, outputs, own.inplace)
+            yield replace(own, inputs=inputs, outputs=outputs)

@@ -13,7 +13,7 @@ from ..emit.fragment_cache import Fragments, renamed
 from ..emit.program import concatenate
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..layers.base import Placement, banks_of, layout_of
+from ..layers.base import banks_of, layout_of
 from ..layers.dram_transfer_plan import dram_words
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
@@ -46,7 +46,7 @@ class Task:
 def task_of(node: MNNode, graph: MNGraph, setting: Setting, machine: str, digest: str) -> Task:
     """Return the task for a node of a graph with layouts. Equal nodes have equal tasks."""
     alone, values, _ = renamed(replace(node, inplace=None), graph)
-    banks = banks_of(alone, Placement(setting.inputs, setting.outputs))
+    banks = banks_of(alone, setting)
     own = tuple(replace(value, location=banks[name]) for name, value in values.items())
     alone = replace(alone, inplace=setting.inplace)
     return Task(alone, own, setting, machine, digest)

@@ -42,15 +42,6 @@ from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs, words_of_
 _L2B, _L1B, _MAB, _ADDR = Level.L2B, Level.L1B, Level.MAB, Level.ADDR
 
 
-@dataclass(frozen=True)
-class _Digit:
-    """A digit of the pieces: where the partial sums have it, and what it counts there."""
-
-    size: int
-    level: Level
-    stride: int
-
-
 @lru_cache(maxsize=1024)
 def shares_of(
     partial: Layout, over: tuple[SubAxis, ...], dtype: MNDtype, target: Target
@@ -95,7 +86,7 @@ class _Sums:
     partial: Layout
     network: Network
     words: int
-    high: Sequence[_Digit]
+    high: Sequence[SubAxis]
 
 
 def _pieces_of(
@@ -161,13 +152,13 @@ def _low_digits(
     return out if not ends - {1} and reached == words else None
 
 
-def _high_digits(partial: Layout, words: int) -> Iterator[_Digit]:
+def _high_digits(partial: Layout, words: int) -> Iterator[SubAxis]:
     for stride, size in _addresses(partial):
         if stride >= words:
-            yield _Digit(size, Level.ADDR, stride)
+            yield SubAxis(size, Level.ADDR, stride)
     for sub in partial.on(Level.L1B):
         for stride, size in primes(sub.size):
-            yield _Digit(size, Level.L1B, stride * sub.stride)
+            yield SubAxis(size, Level.L1B, stride * sub.stride)
 
 
 def _addresses(layout: Layout) -> list[tuple[int, int]]:
@@ -247,7 +238,7 @@ def _placed(
     below, part = lane_mabs(target), sums.words // plan.parts
     first = {_L2B: 1, _L1B: part // below, _MAB: below, _ADDR: 1}
     strides = dict(first)
-    placed: dict[_Digit, SubAxis] = {}
+    placed: dict[SubAxis, SubAxis] = {}
     # Digits of L2Bs lie as in regions: a size that is no power of two comes last.
     order = sorted(
         zip(sums.high, plan.places, strict=True), key=lambda at: (at[1] is _L2B) * at[0].size
@@ -271,7 +262,7 @@ def _placed(
 
 
 def _moved(
-    sub: SubAxis, words: int, low: dict[int, tuple[Level, int]], placed: dict[_Digit, SubAxis]
+    sub: SubAxis, words: int, low: dict[int, tuple[Level, int]], placed: dict[SubAxis, SubAxis]
 ) -> list[SubAxis]:
     """Return the digits that take the place of one of the partial sums, major first."""
     if sub.size == 1 or sub.level not in (Level.ADDR, Level.L1B):
@@ -283,7 +274,7 @@ def _moved(
             level, own = low[at]
             new = SubAxis(size, level, own)
         else:
-            new = placed[_Digit(size, sub.level, at)]
+            new = placed[SubAxis(size, sub.level, at)]
         if out and out[-1].level is new.level and out[-1].stride * out[-1].size == new.stride:
             out[-1] = out[-1]._replace(size=out[-1].size * size)
         else:
@@ -292,7 +283,7 @@ def _moved(
 
 
 def _pieces(
-    network: Network, placed: dict[_Digit, SubAxis], first: Mapping[Level, int]
+    network: Network, placed: dict[SubAxis, SubAxis], first: Mapping[Level, int]
 ) -> tuple[tuple[tuple[Piece, ...], ...], ...]:
     """Return the pieces by address, L2B and place on MABs; those of a row are neighbours."""
     axes = {_ADDR: 1, _L2B: 1, _MAB: 1, _L1B: 1}

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from ...cost.moves import chip_dram_rate
 from ...graph.graph import Location, MNGraph, MNNode, Side
-from ...layers.base import distinct, layout_of
+from ...layers.base import distinct, layout_of, mirrored
 from ...layers.dram_transfer import DOWNLOAD, UPLOAD
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.local_copy import COPY
 from ...layers.split_concat import CONCAT, IN_DRAM, SPLIT, slices_of
 from ...machine import Target
 from ...simulation.graph_costs import Simulation
-from ...simulation.settings import Setting, mirror, own_setting
+from ...simulation.settings import Setting, own_setting
 from ..in_place import written_in_place
 
 #: The two LMs as numbers.
@@ -158,7 +158,7 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
     for setting, outcome in costs.settings(node.name):
         if not setting.keeps:
             found.setdefault(setting, outcome.cycles)
-            found.setdefault(_mirrored(setting, node, graph), outcome.cycles)
+            found.setdefault(mirrored(setting), outcome.cycles)
     assert own in found
     names = [name for name in distinct(node.inputs) if name]
     out: list[Choice] = []
@@ -168,12 +168,6 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
         banks = [tuple(_NUMBER[bank] for bank in s) for s in (setting.inputs, made)]
         out.append(Choice(banks[0], banks[1], taken, cycles, setting))
     return tuple(out)
-
-
-def _mirrored(setting: Setting, node: MNNode, graph: MNGraph) -> Setting:
-    from ...layers.operators import LAYERS
-
-    return mirror(setting) if LAYERS[node.op].place(node, graph).mirrors else setting
 
 
 def _parts(graph: MNGraph, number: Mapping[str, int], wholes: Iterable[int]) -> set[int]:
