@@ -20,9 +20,9 @@ import onnx
 
 from ..errors import error
 from ..graph.graph import TensorType
+from ..pfvm.names import reads_of
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import registered, updates
-from ..pfvm.update_order import reads
 from .tensors import ACTIVATION, GRADIENT, VIEWS, WEIGHT_GRADIENT, Tensor, bytes_of
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -133,7 +133,7 @@ def _layers(model: onnx.ModelProto, types: dict[str, TensorType]) -> list[_Layer
         if node.op_type == "BatchNormalization":
             given = given[:_STATISTICS]
         own = [name for name in given if name in constants and _learns(types[name])]
-        captured = sorted(reads(node) - set(node.input))  # by the bodies of a control flow
+        captured = sorted({*reads_of(node)} - {*node.input})  # by the bodies of a control flow
         operands = [tensor.get(n, n) for n in (*node.input, *captured) if n and n not in constants]
         if node.op_type in VIEWS:
             tensor.update(dict.fromkeys(outputs, operands[0]))

@@ -13,9 +13,10 @@ import onnx
 from onnx import helper
 
 from ..graph.graph import TensorType
+from ..pfvm.names import reads_of
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import registered, updates
-from ..pfvm.update_order import own_updates, reads
+from ..pfvm.update_order import own_updates
 
 ACTIVATION, GRADIENT, WEIGHT_GRADIENT = "activation", "gradient", "weight gradient"
 #: What a tensor is for. An inference has activations only.
@@ -49,7 +50,7 @@ def tensors_of(model: onnx.ModelProto, *, half: bool = False) -> list[Tensor]:
     end = dict.fromkeys(start, 1)
     forward = _forward(model)
     for time, node in enumerate(graph.node):
-        for name in reads(node):
+        for name in reads_of(node):
             source = shown.get(name, name)
             if source in end:
                 end[source] = time + 1
@@ -93,6 +94,6 @@ def _forward(model: onnx.ModelProto) -> set[str]:
     found = set()
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
-            needed.update(reads(node))
+            needed.update(reads_of(node))
             found.add(node.output[0])
     return found

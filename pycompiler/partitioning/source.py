@@ -13,7 +13,7 @@ from ..graph.dtypes import onnx_elem_type
 from ..graph.graph import TensorType
 from ..pfvm.fold import fold_constants
 from ..pfvm.host_groups import open_values, with_host_groups
-from ..pfvm.names import fresh, outer_reads
+from ..pfvm.names import fresh, reads_of
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.registered import registered
 from ..pfvm.session import Array
@@ -49,8 +49,7 @@ class Source:
 
     def reads(self, number: int) -> list[str]:
         """Return the values that a node reads, also in its bodies; each once."""
-        node = self.nodes[number]
-        return list(dict.fromkeys(n for n in (*node.input, *outer_reads(node)) if n))
+        return reads_of(self.nodes[number])
 
     def before(self, number: int) -> set[int]:
         """Return the nodes whose results a node reads."""
@@ -138,7 +137,7 @@ def read_source(model: onnx.ModelProto) -> Source:
     made = prepare(model)
     if open_values(made):
         made = prepare(with_host_groups(made))
-    made = prepare(fold_constants(made, static_types(made)))
+    made = prepare(fold_constants(made))
     made.ir_version = max(made.ir_version, _WITH_FUNCTIONS)
     graph = made.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -165,7 +164,7 @@ def _needed(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, ...]:
     wanted, kept = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
         if wanted & set(node.output):
-            wanted.update((*node.input, *outer_reads(node)))
+            wanted.update(reads_of(node))
             kept.append(node)
     return tuple(reversed(kept))
 

@@ -13,7 +13,7 @@ import onnx.inliner
 from onnx import helper
 
 from ..errors import error
-from .names import graphs
+from .names import nodes_of
 
 #: The domain of the calls and of their functions.
 DEVICE = "pycompiler.device"
@@ -54,11 +54,10 @@ def called(node: onnx.NodeProto) -> str:
 
 def check_domain(model: onnx.ModelProto) -> None:
     """Refuse, in a model without functions, a node of the domain: nothing defines it. P0108."""
-    for graph in graphs(model.graph):
-        for node in graph.node:
-            if node.domain == DEVICE:
-                what = f"node `{node.name}` calls `{node.op_type}` of `{DEVICE}`"
-                raise error("P0108", reason=f"{what}, which has no function")
+    for node in nodes_of(model.graph):
+        if node.domain == DEVICE:
+            what = f"node `{node.name}` calls `{node.op_type}` of `{DEVICE}`"
+            raise error("P0108", reason=f"{what}, which has no function")
 
 
 def with_functions(

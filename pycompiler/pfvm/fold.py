@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from ..graph.graph import TensorType
 from .declared import constant
-from .device_functions import DEVICE
-from .held import array_of, tensor_of
-from .known_shapes import of_shape
-from .random import is_random
-from .session import results_of
+from .held import tensor_of
+from .known_shapes import Type, computed, known_types
+from .names import bodies_of
 from .with_nodes import with_nodes
 
 #: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
 
 
-def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
+def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return ``model`` with nodes that read only constants replaced by their results."""
+    types = known_types(model.graph)
     data = {t.name: t for t in model.graph.initializer}
     given = {value.name for value in model.graph.output}
     kept: list[onnx.NodeProto] = []
@@ -32,7 +28,7 @@ def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx
         else:
             data.update(zip(node.output, results, strict=True))
     read = {name for node in kept for name in node.input} | given
-    bodies = any(a.HasField("g") or a.graphs for node in kept for a in node.attribute)
+    bodies = any(map(bodies_of, kept))
     out = with_nodes(model, kept)
     del out.graph.initializer[:]
     made = {name for node in kept for name in node.output}
@@ -71,33 +67,14 @@ def _copy(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
 def _results(
     node: onnx.NodeProto,
     data: dict[str, onnx.TensorProto],
-    types: dict[str, TensorType],
+    types: dict[str, Type],
     model: onnx.ModelProto,
 ) -> list[onnx.TensorProto] | None:
     """Return the results of a node, or None if they cannot or should not be computed."""
-    if node.domain not in ("", "ai.onnx", DEVICE) or is_random(node, _false(node, data)):
-        return None
-    if any(a.HasField("g") or a.graphs for a in node.attribute):
-        return None
     if node.op_type == "Constant":
         tensor = constant(node)
         return None if tensor is None else [_copy(tensor, node.output[0])]
-    if node.op_type in ("Shape", "Size") and node.input[0] in types:
-        return [numpy_helper.from_array(of_shape(node, types[node.input[0]].shape), node.output[0])]
-    if not node.input or any(name and name not in data for name in node.input):
-        return None
-    if any(not name or prod(types[name].shape) > _MOST for name in node.output):
-        return None
-    elems = onnx.TensorProto.DataType
-    kinds = {n: (elems.Value(types[n].elem.upper()), types[n].shape) for n in node.output}
-    found = results_of(node, data, kinds, model)
+    found = computed(node, data, types, model, _MOST)
     if found is None:
-        return None  # an operator that the host runtime lacks stays a node
-    return [tensor_of(found[name], name) for name in node.output]
-
-
-def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]:
-    """Return the boolean inputs of ``node`` that are known to be false."""
-    kind = onnx.TensorProto.BOOL
-    known = [name for name in node.input if name in data and data[name].data_type == kind]
-    return [name for name in known if not array_of(data[name]).any()]
+        return None
+    return [tensor_of(array, name) for array, name in zip(found, node.output, strict=True)]

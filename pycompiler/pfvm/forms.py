@@ -16,7 +16,7 @@ from onnx import helper
 
 from ..errors import error, place_of
 from .held import Array
-from .names import graphs
+from .names import nodes_of
 from .recurrent_layers import ACTIVATIONS, activations_of
 from .source import source_of
 
@@ -59,13 +59,10 @@ def check_attributes(graph: onnx.GraphProto) -> None:
     They are looked at before ONNX's shape inference, which makes as many types as a Split's count
     of parts says.
     """
-    for part in graphs(graph):
-        for node in part.node:
-            if node.domain not in ("", "ai.onnx"):
-                continue
-            for attribute in node.attribute:
-                for reason in _attribute_faults(node, attribute):
-                    raise refused(node, reason)
+    for node in nodes_of(graph):
+        for attribute in node.attribute if node.domain in ("", "ai.onnx") else ():
+            for reason in _attribute_faults(node, attribute):
+                raise refused(node, reason)
 
 
 def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:

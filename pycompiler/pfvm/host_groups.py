@@ -20,7 +20,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from .known_shapes import known_types
-from .names import all_names, outer_reads, rename, reserved
+from .names import all_names, reads_of, rename, reserved
 from .parameters import settled_parameters
 from .prepare import prepare
 from .unroll import unrolled
@@ -84,7 +84,7 @@ class _Groups:
         types: Mapping[str, tuple[int, tuple[int, ...]]],
     ):
         self.graph, self._nodes, self._open, self._types = graph, nodes, found, types
-        self._reads = [[n for n in (*node.input, *outer_reads(node)) if n] for node in nodes]
+        self._reads = [reads_of(node) for node in nodes]
         self._maker = {name: at for at, node in enumerate(nodes) for name in node.output if name}
         self._taken = all_names(graph) | {n for node in nodes for n in (*node.input, *node.output)}
 

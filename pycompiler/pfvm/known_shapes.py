@@ -7,6 +7,7 @@ shape also goes from the result of an operator back to its operand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -16,8 +17,9 @@ from onnx import helper, numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .declared import MOST, constants, inferred, static_shape
+from .device_functions import DEVICE
 from .held import Array, array_of
-from .names import all_names, reserved
+from .names import all_names, bodies_of, reserved
 from .opsets import STANDARD
 from .random import is_random
 from .session import results_of
@@ -31,7 +33,7 @@ _SAME = frozenset((
     "Sqrt", "Tanh",
 ))  # fmt: skip
 
-_Type = tuple[int, tuple[int, ...]]
+Type = tuple[int, tuple[int, ...]]
 
 
 def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -44,7 +46,7 @@ def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     return found
 
 
-def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
+def known_types(graph: onnx.GraphProto) -> dict[str, Type]:
     """Return element type and shape of the tensors of a graph that have a static shape."""
     found = {t.name: (int(t.data_type), tuple(t.dims)) for t in graph.initializer}
     for info in (*graph.input, *graph.output, *graph.value_info):
@@ -77,7 +79,7 @@ def _settle(model: onnx.ModelProto) -> bool:
     for node in graph.node:
         made = None
         if not given & set(node.output) and wanted & set(node.output):
-            made = _values(node, known, types, model)
+            made = computed(node, known, types, model, MOST)
         if made is None:
             kept.append(node)
             continue
@@ -119,7 +121,7 @@ def _with_scalar_ends(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
-def _go_back(graph: onnx.GraphProto, types: dict[str, _Type]) -> bool:
+def _go_back(graph: onnx.GraphProto, types: dict[str, Type]) -> bool:
     """Give operands the shape of their result, where an operator changes no shape.
 
     The inference names an unknown size, and gives sizes that are equal one name. Where an operand
@@ -161,29 +163,33 @@ def _ancestors(graph: onnx.GraphProto, wanted: set[str]) -> set[str]:
     return found
 
 
-def _values(
+def computed(
     node: onnx.NodeProto,
-    known: dict[str, onnx.TensorProto],
-    types: dict[str, _Type],
+    known: Mapping[str, onnx.TensorProto],
+    types: Mapping[str, Type],
     model: onnx.ModelProto,
+    most: int,
 ) -> list[Array] | None:
-    """Return the results of a node if they are known and short."""
-    if node.domain not in STANDARD or not node.input or node.op_type == "Constant":
+    """Return the results of a node, of constants or known shapes alone; None beyond ``most``."""
+    if node.domain not in (*STANDARD, DEVICE) or not node.input or bodies_of(node):
         return None
-    if node.op_type in ("Shape", "Size"):
-        if node.input[0] not in types:
-            return None
+    if is_random(node, _false(node, known)):
+        return None
+    if node.op_type in ("Shape", "Size") and node.input[0] in types:
         return [of_shape(node, types[node.input[0]][1])]
-    if any(name and name not in known for name in node.input) or is_random(node):
+    if any(name and name not in known for name in node.input):
         return None
-    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        return None
-    sizes = [prod(types[name][1]) if name in types else MOST + 1 for name in node.output]
-    sizes += [prod(known[name].dims) for name in node.input if name]
-    if max(sizes) > MOST or not all(node.output):
+    if any(name not in types or prod(types[name][1]) > most for name in node.output):
         return None
     found = results_of(node, known, {n: types[n] for n in node.output}, model)
     return None if found is None else [found[name] for name in node.output]
+
+
+def _false(node: onnx.NodeProto, known: Mapping[str, onnx.TensorProto]) -> list[str]:
+    """Return the boolean inputs of ``node`` that are known to be false."""
+    kind = onnx.TensorProto.BOOL
+    truths = [name for name in node.input if name in known and known[name].data_type == kind]
+    return [name for name in truths if not array_of(known[name]).any()]
 
 
 def of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:

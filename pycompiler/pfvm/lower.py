@@ -41,7 +41,7 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
             break
         try:
             found = settled_parameters(unrolled(prepare(whole)))
-            found = prepare(fold_constants(found, static_types(found)))
+            found = prepare(fold_constants(found))
             plain = prepare(decompose(found, static_types(found), target, keep=made))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
@@ -88,4 +88,4 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     if target is not None:  # functions of ONNX divide integers too
         widened = widen_integers(plain, static_types(plain))
         plain = plain if widened is plain else prepare(widened)
-    return attach(fold_constants(plain, static_types(plain)), registered)
+    return attach(fold_constants(plain), registered)

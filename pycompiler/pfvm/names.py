@@ -26,17 +26,34 @@ def bodies_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
 
 
+def nodes_of(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of a graph or a function and of their bodies, at any depth."""
+    for node in part.node:
+        yield node
+        for body in bodies_of(node):
+            yield from nodes_of(body)
+
+
+def own_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the values that a graph and its bodies are given or make."""
+    given = {v.name for part in graphs(graph) for v in (*part.input, *part.initializer)}
+    return given | {name for node in nodes_of(graph) for name in node.output}
+
+
 def outer_reads(node: onnx.NodeProto) -> list[str]:
     """Return the values outside of its bodies that the bodies of a node read."""
     outer: list[str] = []
     for body in bodies_of(node):
-        parts = list(graphs(body))
-        inner = {v.name for part in parts for v in (*part.input, *part.initializer)}
-        inner |= {name for part in parts for n in part.node for name in n.output}
-        read = (name for part in parts for n in part.node for name in n.input)
-        given = (v.name for part in parts for v in part.output)
+        inner = own_names(body)
+        read = (name for n in nodes_of(body) for name in n.input)
+        given = (v.name for part in graphs(body) for v in part.output)
         outer += [n for n in (*read, *given) if n and n not in inner and n not in outer]
     return outer
+
+
+def reads_of(node: onnx.NodeProto) -> list[str]:
+    """Return the values that a node reads, also in its bodies; each once."""
+    return list(dict.fromkeys(n for n in (*node.input, *outer_reads(node)) if n))
 
 
 def all_names(graph: onnx.GraphProto) -> set[str]:

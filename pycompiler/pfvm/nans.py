@@ -14,8 +14,9 @@ import onnx
 import onnx.parser
 
 from .declared import inferred
-from .names import graphs
+from .names import graphs, nodes_of
 from .opsets import OLDEST, STANDARD, opset_of
+from .runtime_faults import kinds_of
 from .torch_calls import DOMAIN
 
 #: Metadata of a node: the name of its form, and more facts behind a space.
@@ -38,14 +39,11 @@ def with_forms(model: onnx.ModelProto) -> onnx.ModelProto:
     of_torch = any(opset.domain == DOMAIN for opset in model.opset_import)
     floats = _FORMS["everywhere"] | (_FORMS["torch"] if of_torch else {})
     forms = {name: _FACTS + text for name, text in floats.items()}
-    used = {_name(node)[0] for part in graphs(model.graph) for node in part.node}
+    used = {_name(node)[0] for node in nodes_of(model.graph)}
     if not used & {*forms, *_OF_INTEGERS} or opset_of(model) < OLDEST:
         return model
     out = inferred(model)
-    kinds = {tensor.name: tensor.data_type for tensor in out.graph.initializer}
-    for part in graphs(out.graph):
-        ports = (*part.input, *part.value_info, *part.output)
-        kinds |= {port.name: port.type.tensor_type.elem_type for port in ports}
+    kinds = kinds_of(out.graph)
     for part in graphs(out.graph):
         made = [one for node in part.node for one in _written(node, forms, kinds)]
         del part.node[:]

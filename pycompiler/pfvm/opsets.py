@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 
 from .declared import constants
 from .held import array_of, hold, whole
-from .names import graphs
+from .names import nodes_of
 
 #: The opsets that the passes and the layers are written for. In this range, operators gain element
 #: types and attributes, which layers refuse, but no operator changes its result.
@@ -39,7 +39,7 @@ def opset_of(model: onnx.ModelProto) -> int:
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return ``model`` at opset ``OLDEST`` or newer; unchanged if onnx cannot convert it."""
     version = opset_of(model)
-    nodes = [node for part in graphs(model.graph) for node in part.node]
+    nodes = list(nodes_of(model.graph))
     goal = _DROPS_WINDOWS if any(map(_rounds_up, nodes)) else OLDEST
     if not 0 < version < goal:
         return model
@@ -92,7 +92,7 @@ def _completed(model: onnx.ModelProto, version: int) -> bool:
     known = constants(model.graph)
     infos = (*model.graph.input, *model.graph.value_info)
     elems = {info.name: info.type.tensor_type.elem_type for info in infos}
-    for node in (node for part in graphs(model.graph) for node in part.node):
+    for node in nodes_of(model.graph):
         if node.op_type == "Clip" and elems.get(node.input[0]):
             dtype = helper.tensor_dtype_to_np_dtype(elems[node.input[0]])
             for tensor in (known[name] for name in node.input[1:] if name in known):

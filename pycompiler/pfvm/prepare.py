@@ -19,7 +19,7 @@ from .device_functions import inlined
 from .forms import check_attributes
 from .held import without_data
 from .known_shapes import known_types, with_known_shapes
-from .names import graphs, separate_body_outputs
+from .names import nodes_of, separate_body_outputs
 from .opsets import STANDARD, converted
 from .shapes import check_shapes
 from .source import source_of
@@ -77,7 +77,7 @@ def refusal(problem: Exception, model: onnx.ModelProto) -> PycompilerError:
     if found is None:
         return error("P0108", reason=textwrap.shorten(reason, _LONGEST))
     op, name, reason = found["op"], found["name"] or "", found["reason"]
-    nodes = [node for part in graphs(model.graph) for node in part.node if node.op_type == op]
+    nodes = [node for node in nodes_of(model.graph) if node.op_type == op]
     node = next((node for node in nodes if name and node.name == name), None)
     node = nodes[0] if node is None and len(nodes) == 1 else node
     result = next(iter(node.output), "") if node is not None else ""

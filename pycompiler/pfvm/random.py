@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
-from .names import graphs
+from .names import nodes_of
 from .opsets import STANDARD
 from .replacing import Made, replace
 
@@ -47,8 +47,7 @@ def is_random(node: onnx.NodeProto, false: Collection[str] = ()) -> bool:
 
 def taken_for_functions(graph: onnx.GraphProto) -> bool:
     """Whether a graph or a body has random nodes that the libraries' passes do not know."""
-    nodes = (node for part in graphs(graph) for node in part.node)
-    return any(is_random(node) and node.op_type in _UNKNOWN for node in nodes)
+    return any(is_random(node) and node.op_type in _UNKNOWN for node in nodes_of(graph))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from .composites.writer import Rule, Writer, rewritten
 from .held import Array
 from .metadata import read, record
-from .names import all_names, bodies_of, fresh, graphs, keys, record_keys, reserved
+from .names import all_names, bodies_of, fresh, keys, nodes_of, record_keys, reserved
 from .opsets import NEWEST, OLDEST, STANDARD, opset_of
 from .prepare import prepare, static_types
 from .random import is_random
@@ -95,7 +95,7 @@ def with_random_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _draws(graph: onnx.GraphProto) -> bool:
-    return any(is_random(node) for part in graphs(graph) for node in part.node)
+    return any(map(is_random, nodes_of(graph)))
 
 
 class _Sites:

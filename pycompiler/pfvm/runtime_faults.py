@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx
 
 from .declared import inferred
-from .names import bodies_of, graphs
+from .names import bodies_of, graphs, nodes_of
 
 #: Operators that onnxruntime computes for integers as for reals; an Einsum may sum them.
 _AS_REALS = ("Pow", "ReduceProd", "Einsum")
@@ -16,16 +16,16 @@ _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
 def faulty(model: onnx.ModelProto) -> list[bool]:
     """Return for each node of the graph whether onnxruntime would compute it otherwise."""
-    used = {node.op_type for part in graphs(model.graph) for node in part.node}
+    used = {node.op_type for node in nodes_of(model.graph)}
     if not used.intersection([*_AS_REALS, *_POOLS, "MaxUnpool", "DFT", "Shrink"]):
         return [False] * len(model.graph.node)
-    kinds = kinds_of(model)
+    kinds = kinds_of(inferred(model).graph)
     return [_is_faulty(node, kinds) for node in model.graph.node]
 
 
-def kinds_of(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the element types of all values."""
-    parts = list(graphs(inferred(model).graph))
+def kinds_of(graph: onnx.GraphProto) -> dict[str, int]:
+    """Return the element types of all values of a graph with inferred types, and of its bodies."""
+    parts = list(graphs(graph))
     kinds = {tensor.name: tensor.data_type for part in parts for tensor in part.initializer}
     infos = (info for part in parts for info in (*part.input, *part.value_info, *part.output))
     return kinds | {info.name: info.type.tensor_type.elem_type for info in infos}

@@ -18,7 +18,7 @@ import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import PycompilerError, error
-from .declared import static_shape
+from .declared import inferred, static_shape
 from .device_functions import inlined
 from .held import Array as Array
 from .held import array_of, hold, holding, is_held, tensor_of, whole
@@ -88,7 +88,8 @@ def _started(model: onnx.ModelProto) -> StagedSession | _PlainSession:
         try:
             return _PlainSession(model)
         except Exception as problem:  # the runtime's errors have no common base class
-            named, nodes, kinds = _LACKS.findall(str(problem)), model.graph.node, kinds_of(model)
+            named, nodes = _LACKS.findall(str(problem)), model.graph.node
+            kinds = kinds_of(inferred(model).graph)
             forms = [(n.op_type, *map(kinds.get, (*n.input, *n.output))) for n in nodes]
             lacking = {form for n, form in zip(nodes, forms, strict=True) if n.name in named}
             # onnxruntime hands no halves of this kind from one session to the next.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..graph.stages import stages
 from .declared import inferred
 from .held import array_of
-from .names import outer_reads
+from .names import reads_of
 from .torch_calls import DOMAIN, called
 
 
@@ -33,7 +33,7 @@ class StagedSession:
         self._outputs = [info.name for info in graph.output]
         self._constants = {t.name: array_of(t) for t in graph.initializer}
         makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
-        reads = [[*node.input, *outer_reads(node)] for node in graph.node]
+        reads = [reads_of(node) for node in graph.node]
         calls = [node.domain == DOMAIN for node in graph.node]
         plain = [not call and not other for call, other in zip(calls, apart, strict=True)]
         found = stages(plain, [[makers[n] for n in names if n in makers] for names in reads])
@@ -86,7 +86,7 @@ def _part(
     graph = model.graph
     infos = {info.name: info for info in (*graph.input, *graph.value_info, *graph.output)}
     made = {name for node in nodes for name in node.output}
-    read = dict.fromkeys(n for node in nodes for n in (*node.input, *outer_reads(node)) if n)
+    read = dict.fromkeys(name for node in nodes for name in reads_of(node))
     given = {info.name for info in graph.input}  # with an initializer, it is a default
     constants = [t for t in graph.initializer if t.name in read and t.name not in given]
     known = made | {tensor.name for tensor in constants}

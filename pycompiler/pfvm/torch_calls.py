@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from .names import graphs
+from .names import nodes_of
 
 #: The domain of the nodes.
 DOMAIN = "pycompiler.torch"
@@ -27,7 +27,7 @@ _PLACES = ("aten", "prims")
 
 def has_calls(model: onnx.ModelProto) -> bool:
     """Whether a node of the model, or of one of its bodies, calls torch."""
-    return any(node.domain == DOMAIN for part in graphs(model.graph) for node in part.node)
+    return any(node.domain == DOMAIN for node in nodes_of(model.graph))
 
 
 def called(node: onnx.NodeProto, operands: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from .composites.writer import Rule, Writer, rewritten
 from .declared import constants
 from .held import array_of
 from .known_shapes import known_types
-from .names import bodies_of, graphs, rename
+from .names import bodies_of, nodes_of, own_names, rename
 from .opsets import OLDEST, STANDARD, opset_of
 from .prepare import until_settled
 
@@ -64,7 +64,7 @@ def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
         turns = None if turns_of is None else turns_of(node, shapes, known)
         if turns is None:
             return None
-        size = sum(len(part.node) for body in bodies_of(node) for part in graphs(body))
+        size = sum(len(list(nodes_of(body))) for body in bodies_of(node))
         made = turns.count * (size + len(turns.read))
         if not 0 < turns.count <= _MOST_TURNS or made > room:
             return None
@@ -111,13 +111,11 @@ def _copy(
     """Return a body with the given names for its inputs and constants, and new ones for all."""
     made = onnx.GraphProto()
     made.CopyFrom(body)
-    inner = {v.name for part in graphs(made) for v in (*part.input, *part.initializer)}
-    inner |= {name for part in graphs(made) for n in part.node for name in n.output}
-    new = {name: write.name(f"{stem}.{name}") for name in sorted(inner - set(names) - {""})}
+    inner = own_names(made) - set(names) - {""}
+    new = {name: write.name(f"{stem}.{name}") for name in sorted(inner)}
     rename(made, {**new, **names})
-    for part in graphs(made):
-        for node in part.node:
-            node.name = f"{stem}.{node.name or node.op_type}"
+    for node in nodes_of(made):
+        node.name = f"{stem}.{node.name or node.op_type}"
     return made
 
 

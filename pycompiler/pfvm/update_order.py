@@ -7,6 +7,7 @@ from math import prod
 
 import onnx
 
+from .names import reads_of
 from .prepare import static_types
 from .registered import updates
 from .with_nodes import with_nodes
@@ -42,7 +43,7 @@ def own_updates(model: onnx.ModelProto) -> dict[str, str]:
                 for other in goals & large if name in large else ():
                     merged[root(other)] = root(name)
                 goals |= {name}
-        for name in reads(node):
+        for name in reads_of(node):
             reached.setdefault(name, set()).update(goals)
         reached[_key(node)] = goals
     found = {}
@@ -55,17 +56,6 @@ def own_updates(model: onnx.ModelProto) -> dict[str, str]:
 
 def _key(node: onnx.NodeProto) -> str:
     return next(filter(None, node.output), "")
-
-
-def reads(node: onnx.NodeProto) -> set[str]:
-    """Return the values that a node or one of its bodies reads."""
-    names = {name for name in node.input if name}
-    for attribute in node.attribute:
-        bodies = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
-        for body in bodies:
-            names.update(*(reads(inner) for inner in body.node))
-            names.update(value.name for value in body.output)
-    return names
 
 
 def ordered(model: onnx.ModelProto, when: str) -> onnx.ModelProto:
@@ -94,7 +84,7 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
     for place, node in enumerate(nodes):
         if _key(node) not in own:
             continue
-        waiting[place] = {n for n in reads(node) if n in made and made[n] not in free}
+        waiting[place] = {n for n in reads_of(node) if n in made and made[n] not in free}
         if not waiting[place]:
             free.add(place)
         for name in waiting[place]:
@@ -107,7 +97,7 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
         stack = [place]
         while stack:
             current = stack[-1]
-            first = {made[n] for n in reads(nodes[current]) if n in made} & free - done
+            first = {made[n] for n in reads_of(nodes[current]) if n in made} & free - done
             stack += sorted(first, reverse=True)
             if not first:
                 stack.pop()

@@ -18,7 +18,7 @@ from onnx import helper
 from ..errors import error
 from .declared import constants
 from .held import array_of, is_held
-from .names import bodies_of, graphs, keys
+from .names import bodies_of, graphs, keys, nodes_of
 from .registered import registered, updates
 
 #: The most elements of a value. Their places in DRAM take the host some tens of bytes each.
@@ -98,8 +98,7 @@ def _metadata_faults(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
-    nodes = [node for body in _bodies(part) for node in body.node]
-    for node in nodes:
+    for node in nodes_of(part):
         for attribute in node.attribute:
             yield from _attribute_faults(node, attribute)
             if attribute.ref_attr_name and isinstance(part, onnx.GraphProto):
@@ -118,16 +117,6 @@ def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
         for name, count in names.items():
             if count > 1:
                 yield f"{count} initializers are named `{name}`"
-
-
-def _bodies(
-    part: onnx.GraphProto | onnx.FunctionProto,
-) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
-    yield part
-    for node in part.node:
-        for attribute in node.attribute:
-            for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                yield from graphs(body)
 
 
 def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:
@@ -215,10 +204,9 @@ def _check_functions(model: onnx.ModelProto) -> None:
 
     def size_of(part: onnx.GraphProto | onnx.FunctionProto) -> int:
         total = 0
-        for body in _bodies(part):
-            for node in body.node:
-                called = (node.domain, node.op_type, getattr(node, "overload", ""))
-                total += size(called) if called in bodies else 1
+        for node in nodes_of(part):
+            called = (node.domain, node.op_type, getattr(node, "overload", ""))
+            total += size(called) if called in bodies else 1
         return total
 
     def size(called: tuple[str, str, str]) -> int:
