@@ -19,12 +19,7 @@ def shared_out(
     for level in reversed(UNIT_LEVELS):
         for stride, size in primes(target.level_range[level.value]):
             # The uppermost part of an axis may be shorter than the machine's digits.
-            if any(
-                part.level is level
-                and part.stride < stride * size
-                and stride < part.stride * part.size
-                for part in used
-            ):
+            if any(meets(part, level, stride, size) for part in used):
                 continue
             takers = [
                 (part.size, axis, part)
@@ -56,6 +51,11 @@ def below(found: Sequence[Part], block: int) -> list[Part]:
             break
         weight *= size
     return out
+
+
+def meets(part: Part, level: Level, stride: int, size: int) -> bool:
+    """Whether a part uses some of the units of a digit."""
+    return part.level is level and part.stride < stride * size and stride < part.stride * part.size
 
 
 def filled(kept: Sequence[Part], size: int, changes: bool) -> list[Part]:

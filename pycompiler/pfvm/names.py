@@ -101,7 +101,7 @@ def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> N
     recorded in the model's metadata, where :func:`keys` finds them.
     """
     graph = model.graph
-    _separate_outputs(graph)
+    _separate_outputs(graph, all_names(graph))
     old = [value.name for value in (*graph.input, *graph.output)]
     taken = set(inputs)
     output_names: list[str] = []
@@ -121,33 +121,27 @@ def record_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -
     record(model, _OUTPUT_KEYS, outputs)
 
 
-def _separate_outputs(graph: onnx.GraphProto) -> None:
-    """Copy with Identity each output that is an input, an initializer or already an output."""
-    taken = {value.name for value in (*graph.input, *graph.initializer)}
-    for output in graph.output:
-        if output.name in taken:
-            name = fresh(f"{output.name}__copy", all_names(graph))
-            graph.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
-            output.name = name
-        taken.add(output.name)
-
-
 def separate_body_outputs(model: onnx.ModelProto) -> None:
     """Give every output of the bodies of control flow a node of its own, in place.
 
     If one value is two outputs of a body, onnxruntime returns uninitialised memory for it.
     """
-    taken: set[str] = set()
-    for body in list(graphs(model.graph))[1:]:
-        made = {name for node in body.node for name in node.output}
-        for output in body.output:
-            if output.name in made:
-                made.remove(output.name)
-                continue
-            taken = taken or all_names(model.graph)
-            name = reserved(f"{output.name}__copy", taken)
-            body.node.append(onnx.helper.make_node("Identity", [output.name], [name], name=name))
-            output.name = name
+    bodies = list(graphs(model.graph))[1:]
+    taken = all_names(model.graph) if bodies else set()
+    for body in bodies:
+        _separate_outputs(body, taken)
+
+
+def _separate_outputs(graph: onnx.GraphProto, taken: set[str]) -> None:
+    """Copy with Identity each output that no node makes, or that is already an output."""
+    made = {name for node in graph.node for name in node.output}
+    for output in graph.output:
+        if output.name in made:
+            made.remove(output.name)
+            continue
+        name = reserved(f"{output.name}__copy", taken)
+        graph.node.append(onnx.helper.make_node("Identity", [output.name], [name], name=name))
+        output.name = name
 
 
 def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:

@@ -189,6 +189,12 @@ def wanted_locations(overrides: Overrides) -> dict[str, Location]:
     return found | {n: Location(f["location"]) for n, f in overrides.items() if "location" in f}
 
 
+def wanted_banks(overrides: Overrides) -> dict[str, Location]:
+    """Return those of the wanted locations that are banks of LM, by the names of values."""
+    places = wanted_locations(overrides).items()
+    return {name: place for name, place in places if place is not Location.DRAM}
+
+
 def wanted_genes(overrides: Overrides) -> dict[str, tuple[str, str]]:
     """Return the genes that overrides give, by value: product and operand."""
     found = {n: facts["gene"].rpartition(",") for n, facts in overrides.items() if "gene" in facts}

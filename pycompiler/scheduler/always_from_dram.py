@@ -14,7 +14,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.operators import LAYERS
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
+from ..planners.overrides import Overrides, wanted_banks, wanted_keeping
 from .lm_copies import InLm
 
 
@@ -33,9 +33,7 @@ def schedule_from_dram(
     for name, kept in wanted_keeping(overrides).items():
         if kept:
             raise error("P0306", value=name, reason="always_from_dram keeps nothing in LM")
-    banks = {
-        name: at for name, at in wanted_locations(overrides).items() if at is not Location.DRAM
-    }
+    banks = wanted_banks(overrides)
     work = InLm(graph, target)
     for number, node in enumerate(graph.nodes):
         if node.side is Side.HOST or node.op in IN_DRAM:

@@ -20,7 +20,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
-from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
+from ..planners.overrides import Overrides, wanted_banks, wanted_keeping
 from .bank_choice import BANKS, placements
 from .lm_copies import Copies, InLm
 
@@ -33,11 +33,7 @@ class Walk:
     def __init__(
         self, graph: MNGraph, target: Target, consecutive: bool, share: float, overrides: Overrides
     ):
-        self.banks = {
-            name: place
-            for name, place in wanted_locations(overrides).items()
-            if place is not Location.DRAM
-        }
+        self.banks = wanted_banks(overrides)
         self.keeping = wanted_keeping(overrides)
         for name in self.keeping:
             if name not in graph.values:

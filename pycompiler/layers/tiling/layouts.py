@@ -13,6 +13,7 @@ from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import UNIT_LEVELS, Layout, Layouts, Level, SubAxis, Ways
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
+from ..copied_digits import levels, meets
 from ..default_layout import built, closed
 from .axes import (
     TILE_LEVELS,
@@ -121,7 +122,7 @@ def _filled(spread: _Spread, axes: Sequence[TiledAxis], target: Target) -> _Spre
             digits = [
                 SubAxis(size, level, stride)
                 for stride, size in primes(target.level_range[level.value])
-                if not any(_meets(part, level, stride, size) for part in used)
+                if not any(meets(part, level, stride, size) for part in used)
             ]
             # Products give the lowest MABs to their columns.
             if level is Level.MAB:
@@ -147,7 +148,7 @@ def _gathered(spread: _Spread, target: Target) -> _Spread:
     free = [
         SubAxis(size, Level.MAB, stride)
         for stride, size in primes(target.level_range["MAB"])
-        if not any(_meets(part, Level.MAB, stride, size) for part in used)
+        if not any(meets(part, Level.MAB, stride, size) for part in used)
     ]
     for found in (others[axis] for axis in reversed(others)):
         last = max(found, default=None)
@@ -165,11 +166,6 @@ def _gathered(spread: _Spread, target: Target) -> _Spread:
                 lo *= digit.size
             break
     return replace(spread, others=others)
-
-
-def _meets(part: Part, level: Level, stride: int, size: int) -> bool:
-    """Whether a part uses some of the units of a digit."""
-    return part.level is level and part.stride < stride * size and stride < part.stride * part.size
 
 
 def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
@@ -198,7 +194,7 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
             taken = [p for found in (*others.values(),) for p in found]
             taken += [Part(1, d.size, d.level, d.stride) for f in spread.tiles.values() for d in f]
             for stride, size in primes(target.level_range[level.value]):
-                if any(_meets(part, level, stride, size) for part in taken):
+                if any(meets(part, level, stride, size) for part in taken):
                     continue
                 axis = next((old for old in order if rest[old] > 1), None)
                 if axis is not None:
@@ -303,7 +299,7 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         if not want <= have:
             yield f"`{source.name}` without the copies on {level.value} of `{result.name}`"
     for other in other_axes(node, graph):
-        if _places(left[other.source]) != _places(right[other.result]):
+        if levels(left[other.source]) != levels(right[other.result]):
             yield f"axis {other.result} of `{result.name}` on other units than in `{source.name}`"
         _, words = zero_words(other, theirs)
         # Words shorter than 32 bits cannot be written alone.
@@ -329,9 +325,3 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         local = coordinates(ours, axis.source, first)
         if (at != local.pop(Level.ADDR, 0 * index)).any() or local:
             yield f"the tiles of axis {axis.source} at different addresses"
-
-
-def _places(found: Sequence[Part]) -> list[tuple[int, int, Level, int]]:
-    return [
-        (p.lo, p.size, p.level, 0 if p.level is Level.ADDR else p.stride) for p in sorted(found)
-    ]

@@ -108,9 +108,7 @@ class _Search(FasterCuts):
             if any(shorter.values()):
                 self.sizes |= {one: size for one, size in shorter.items() if size}
                 continue
-            over = sorted(
-                excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
-            )
+            over = self._over(rough)
             if not over:
                 try:
                     return self.laid_out(last=True)
@@ -229,16 +227,18 @@ class _Search(FasterCuts):
             self.sizes.update(chosen)
         return found or self.laid_out()
 
+    def _over(self, rough: TimeSlices) -> list[tuple[float, MNNode]]:
+        """Return the nodes that exceed LM with their factors, largest first; switches come last."""
+        found = excess(rough, self.target, self.share)
+        return sorted(found, key=lambda it: (it[1].op == SWITCH, -it[0]))
+
     def _cut_largest_excess(self) -> tuple[tuple[Axis, int], ...]:
         """Return cuts for the node that exceeds LM most, if one does; switches come last.
 
         Slices become at most half as long, because layouts of shorter values may need far less.
         """
         rough = self.laid_out(resolve=False)
-        over = sorted(
-            excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
-        )
-        for factor, node in over:
+        for factor, node in self._over(rough):
             chosen = self.choose(node, rough, min(factor, 2.0))
             if chosen:
                 return chosen
