@@ -6,7 +6,6 @@ standard has a function of simpler operators for it.
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any
 
 import onnx
@@ -40,10 +39,8 @@ def is_written_out(node: onnx.NodeProto) -> bool:
     return (node.domain, node.op_type) in _OTHERS
 
 
-def write_out_functions(
-    model: onnx.ModelProto, types: dict[str, TensorType], kept: Container[str] = ()
-) -> onnx.ModelProto:
-    """Return the model with functions of ONNX in place of their operators, except nodes ``kept``.
+def write_out_functions(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
+    """Return the model with functions of ONNX in place of their operators.
 
     ``types`` are the types of its values.
     """
@@ -53,7 +50,7 @@ def write_out_functions(
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for number, node in enumerate(out.graph.node):
-        if not is_written_out(node) or (node.output and node.output[0] in kept):
+        if not is_written_out(node):
             continue
         _give_defaults(node, versions)
         function = _function(node, types, versions)

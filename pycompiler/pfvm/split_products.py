@@ -34,12 +34,11 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Part:
-    """A range of an axis that a value is; ``dropped`` if the value lacks the axis."""
+    """A range of an axis that a value is."""
 
     value: ir.Value
     start: int
     end: int
-    dropped: bool
 
 
 def split_products(model: ir.Model) -> None:
@@ -147,7 +146,7 @@ def _parts_of(
         if user.attributes.get_int("axis", 0) % len(shape) != axis:
             return None
         at = int(index.reshape(())) % size
-        return [_Part(user.outputs[0], at, at + 1, index.ndim == 0)]
+        return [_Part(user.outputs[0], at, at + 1)]
     if user.op_type == "Split":
         if user.attributes.get_int("axis", 0) % len(shape) != axis:
             return None
@@ -156,7 +155,7 @@ def _parts_of(
         if len(ends) != len(sizes) or ends[-1] != size:
             return None
         return [
-            _Part(out, start, end, False)
+            _Part(out, start, end)
             for out, start, end in zip(user.outputs, [0, *ends], ends, strict=False)
             if out.uses() or out.is_graph_output()
         ]
@@ -170,7 +169,7 @@ def _parts_of(
     if along % len(shape) != axis or any(step != 1 for step in steps):
         return None
     start, end, _ = slice(start, end).indices(size)
-    return [_Part(user.outputs[0], start, end, False)] if start < end else None
+    return [_Part(user.outputs[0], start, end)] if start < end else None
 
 
 def _rewrite(

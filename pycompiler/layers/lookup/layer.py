@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...code.nest import Nest
-from ...graph.digits import agrees
 from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Layout, Layouts
 from ...machine import Target
 from ...pfvm.device_functions import LOOKUP
-from ..base import Cut, Picks, Placement, layout_of
+from ..base import Cut, Picks, Placement, layout_of, other_layouts
 from ..data_movement import MOVED
 from .code import lookup_code
 from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
@@ -70,10 +69,7 @@ class Lookup(Picks):
         if made is None:
             yield f"`{out.name}` in layout {out.layout}"
             return
-        for value in (table, index, out):
-            wanted = made[value.name]
-            if not agrees(layout_of(value), wanted, value.shape, value.dtype, target):
-                yield f"`{value.name}` in layout {value.layout}"
+        yield from other_layouts(made, graph, target)
         row = row_shape(table.shape[1], table.dtype, target)
         if not batches(layout_of(out), layout_of(index), index.shape, row, target):
             yield "memories too small for a row"
