@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._decomp.decompositions import ldexp
 
 _ATEN = torch.ops.aten
 Operand = torch.Tensor | float
@@ -65,10 +66,6 @@ def _signbit(x: torch.Tensor) -> torch.Tensor:
     if not x.is_floating_point():
         return x < 0 if x.dtype != torch.bool else torch.zeros_like(x)
     return torch.where(x == 0, x.reciprocal(), x) < 0
-
-
-def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
-    return x * torch.pow(2.0, exponent)
 
 
 def _isclose(
@@ -295,5 +292,5 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
 # These round short floats at each step, as torch does.
 ELEMENTWISE[_ATEN.isclose.default] = _isclose
-ELEMENTWISE[_ATEN.ldexp.Tensor] = _ldexp
+ELEMENTWISE[_ATEN.ldexp.Tensor] = ldexp
 ELEMENTWISE[_ATEN.soft_margin_loss.default] = _soft_margin_loss

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch._refs.special import multigammaln
 
 from .elementwise import digamma, in_singles, log1p, of_floats, polynomial
 from .series import coefficients, summed
@@ -106,11 +107,6 @@ def _lgamma(x: torch.Tensor) -> torch.Tensor:
     part = (x - torch.round(x)).abs()
     sine = torch.sin(math.pi * torch.where(low, part, torch.full_like(part, 0.25)))
     return torch.where(low, math.log(math.pi) - torch.log(sine) - found, found)
-
-
-def _mvlgamma(x: torch.Tensor, p: int) -> torch.Tensor:
-    steps = (_lgamma(x - step / 2) for step in range(p))
-    return sum(steps, torch.full_like(x, p * (p - 1) / 4 * math.log(math.pi)))
 
 
 def _sinc(x: torch.Tensor) -> torch.Tensor:
@@ -287,7 +283,7 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.special_ndtri.default: _ndtri,
     _ATEN.uniform.default: _uniform,
     _ATEN.polygamma.default: _polygamma,
-    _ATEN.mvlgamma.default: _mvlgamma,
+    _ATEN.mvlgamma.default: multigammaln,
     _ATEN.sinc.default: _sinc,
     _ATEN.special_spherical_bessel_j0.default: _spherical_bessel_j0,
 }
