@@ -115,15 +115,6 @@ def _smooth_l1_backward(
     return torch.where(apart.abs() >= beta, share * apart.sign(), share * apart / beta)
 
 
-def _weight_norm(
-    v: torch.Tensor, g: torch.Tensor, dim: int = 0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the weights with the lengths ``g``, and the lengths that they had."""
-    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
-    length = torch.sqrt((v * v).sum(axes, keepdim=True))
-    return v * (g / length), length
-
-
 def _weight_norm_backward(
     grad: torch.Tensor, v: torch.Tensor, g: torch.Tensor, length: torch.Tensor, dim: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,7 +125,6 @@ def _weight_norm_backward(
 
 NORM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.native_batch_norm_backward.default: _batch_norm_backward,
-    _ATEN._weight_norm_interface.default: _weight_norm,
     _ATEN._weight_norm_interface_backward.default: _weight_norm_backward,
     _ATEN.smooth_l1_loss_backward.default: _smooth_l1_backward,
     _ATEN.threshold_backward.default: _threshold_backward,
