@@ -116,7 +116,7 @@ pub(crate) fn move_lines<'py>(
     columns: [PyReadonlyArray1<'py, i64>; 4],
     facts: Facts,
     level: usize,
-    place: (bool, bool, bool, bool),
+    place: (bool, bool, bool, bool, Option<i64>),
 ) -> PyResult<(Named<'py>, Option<Missing>)> {
     let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
     let list: Vec<Move> = ndarray::Zip::from(result)
@@ -125,8 +125,8 @@ pub(crate) fn move_lines<'py>(
         .and(source_at)
         .map_collect(|&result, &result_at, &source, &source_at| Move { result, result_at, source, source_at, times: 1 })
         .to_vec();
-    let (source_even, result_even, apart, around) = place;
-    let place = Place { even: (source_even, result_even), apart, around };
+    let (source_even, result_even, apart, around, l1b) = place;
+    let place = Place { even: (source_even, result_even), apart, around, l1b };
     let (moves, level, machine) = (Moves { list, times: 1 }, level_of(level)?, machine(&facts)?);
     match py.detach(|| switches::move_lines(&moves, level, &place, &machine)).ok_or_else(no_meaning)? {
         Ok(lines) => Ok((lines.into_iter().map(|line| named(py, line)).collect::<PyResult<_>>()?, None)),

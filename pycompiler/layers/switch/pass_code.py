@@ -69,7 +69,10 @@ def move_code(
         )
         raise error("P0606", spec=target.name, reason=reason)
     apart = source.location.memory != result.location.memory
-    place = _is_even(source), _is_even(result), apart, bool(around)
+    chosen = (around or {}).get(Level.L1B, 0)
+    alone = chosen and chosen & (chosen - 1) == 0 and known.row % target.mv_unit == 0
+    l1b = chosen.bit_length() - 1 if alone else None
+    place = _is_even(source), _is_even(result), apart, bool(around), l1b
     columns = (found.result, found.result_at, found.source, found.source_at)
     lines, missing = _core.move_lines(columns, known, NUMBER[level], place)
     if missing is not None:

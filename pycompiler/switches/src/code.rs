@@ -69,11 +69,13 @@ pub struct Place {
     pub apart: bool,
     /// Whether only some PEs may write, whatever their units on the level of the pass.
     pub around: bool,
+    /// The L1B in each L2B whose PEs write, if only one does.
+    pub l1b: Option<i64>,
 }
 
 impl Place {
     /// The places of a switch: one memory for the source and one for the result.
-    pub const SWITCH: Place = Place { even: (true, true), apart: true, around: false };
+    pub const SWITCH: Place = Place { even: (true, true), apart: true, around: false, l1b: None };
 }
 
 /// A memory has no room for rows that must go together.

@@ -27,9 +27,14 @@ struct Run {
     times: i64,
 }
 
-/// The code. Rows come from one half of L2BM to the other.
-pub(crate) fn crossing<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
-    let (row, half) = (machine.row * machine.count(Level::L1b), machine.l2bm / 2);
+/// The code. Rows come from one half of L2BM to the other. If only the L1B `of` writes, only its words cross.
+pub(crate) fn crossing<S: Sink>(
+    found: &Rows,
+    of: Option<i64>,
+    machine: &Machine,
+    code: &mut S,
+) -> Result<(), TooSmall> {
+    let (row, half) = (row_of(of, machine), machine.l2bm / 2);
     if !S::COUNTS && row * machine.cycles > half {
         return Err(TooSmall { level: Level::L2b, words: row * machine.cycles, room: half });
     }
@@ -39,7 +44,7 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) -
     let mut rows: Vec<Row> = found.each().collect();
     let register = code.choose(0);
     if S::COUNTS {
-        together(&rows, register, found.times, machine, code);
+        together(&rows, register, found.times, of, machine, code);
         return Ok(());
     }
     rows.sort_by_cached_key(|row| (reads(row), row[0].result_at));
@@ -65,14 +70,19 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) -
         let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
         let units = |row: &Row| -> Vec<i64> { (0..count).map(|unit| from(row, unit)).collect() };
         batch.sort_by_cached_key(|row| (units(row), row[0].result_at));
-        together(&batch, register, found.times, machine, code);
+        together(&batch, register, found.times, of, machine, code);
     }
     Ok(())
 }
 
+/// The long words of a row that cross.
+fn row_of(of: Option<i64>, machine: &Machine) -> i64 {
+    machine.row * of.map_or(machine.count(Level::L1b), |_| 1)
+}
+
 /// The code of rows for which there is room.
-fn together<S: Sink>(batch: &[Row], register: i64, times: i64, machine: &Machine, code: &mut S) {
-    let (row, size) = (machine.row * machine.count(Level::L1b), machine.row * machine.cycles);
+fn together<S: Sink>(batch: &[Row], register: i64, times: i64, of: Option<i64>, machine: &Machine, code: &mut S) {
+    let (row, size) = (row_of(of, machine), machine.row * machine.cycles);
     // Rows go up in the order of the first unit that takes them, and of their place there: runs are long.
     let mut first: FxHashMap<i64, (i64, i64, i64)> = FxHashMap::default();
     for (place, row) in (0..).zip(batch) {
@@ -88,7 +98,7 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, machine: &Machine
     code.runs(&lifted, count, machine.cycles, |code, number, part| {
         code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: number * size });
     });
-    spread(true, count, (0, 0), machine, code);
+    spread(true, count, (0, 0), of, machine, code);
     let below = machine.l2bm / 2 / row * row;
     // Only whole vectors come down: the last one begins with rows that its own rows overwrite.
     let whole = batch.len() as i64 / machine.cycles * machine.cycles;
@@ -98,7 +108,7 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, machine: &Machine
     cross(crossing, times, machine, code);
     let count = batch.iter().map(|row| row[0].times).sum::<i64>() * times;
     let l1bm = machine.half() * size;
-    spread(false, count, (l1bm, below), machine, code);
+    spread(false, count, (l1bm, below), of, machine, code);
     code.runs(batch, count, machine.cycles, |code, number, part| {
         let write = late(part, machine, |row| row[0].result_at);
         code.line(Line::Lower { at: l1bm + number * size, by: 0, write, register });
@@ -106,8 +116,20 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, machine: &Machine
 }
 
 /// Brings so many rows, in whole vectors, from the L1BMs to L2BM or back. `from` has the first words of both.
-fn spread<S: Sink>(upwards: bool, rows: i64, from: (i64, i64), machine: &Machine, code: &mut S) {
-    let pieces = up(up(rows, machine.cycles) * machine.cycles * machine.row, machine.spread.0);
+fn spread<S: Sink>(upwards: bool, rows: i64, from: (i64, i64), of: Option<i64>, machine: &Machine, code: &mut S) {
+    let words = up(rows, machine.cycles) * machine.cycles * machine.row;
+    if let Some(unit) = of {
+        for at in machine.pieces(words) {
+            let (l1bm, l2bm, words) = (from.0 + at, from.1 + at, machine.l2bm_words);
+            code.line(if upwards {
+                Line::ToL2bm { unit, l1bm, l2bm, words }
+            } else {
+                Line::FromL2bm { units: Some((unit, 0)), l1bm, l2bm, words }
+            });
+        }
+        return;
+    }
+    let pieces = up(words, machine.spread.0);
     for piece in 0..if S::COUNTS { 1 } else { pieces } {
         let (l1bm, l2bm) = (from.0 + piece * machine.spread.0, from.1 + piece * machine.spread.1);
         code.times(pieces, |code| code.line(Line::Spread { upwards, l1bm, l2bm }));

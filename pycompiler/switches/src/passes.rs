@@ -57,13 +57,13 @@ impl Way {
     ) -> Result<(), TooSmall> {
         match self {
             Way::Words => words::words(found, machine, code),
-            Way::Alu => turns::by_alu(found, level, machine, code),
+            Way::Alu => turns::by_alu(found, level, place.apart, machine, code),
             Way::Turns(turns, copies) => turns::through_l1bm(turns, *copies, machine, code),
             Way::Casts(takes) => casts::casts(found, takes, place, machine, code),
             Way::Fills(rows) => fills::fills(rows, found, machine, code),
             Way::Straight(sent) => straight::straight(sent, found, machine, code),
             Way::Through => return through::through(found, machine, code),
-            Way::Crossing => return crossing::crossing(found, machine, code),
+            Way::Crossing => return crossing::crossing(found, place.l1b, machine, code),
         }
         Ok(())
     }
@@ -82,6 +82,10 @@ fn fewer(one: (Way, i64), other: (Way, i64)) -> (Way, i64) {
 fn mabs(found: &Rows, place: &Place, machine: &Machine, counted: impl Fn(Way) -> (Way, i64)) -> (Way, i64) {
     let (ways, count) = (turns::ways(found, Level::Mab, machine), machine.count(Level::Mab));
     let mut best = counted(Way::Turns(turns::shared(found, &ways, count), place.apart));
+    // Only here all words are read before one of them is written.
+    if !place.apart && found.overwrites() {
+        return best;
+    }
     if best.1 >= turns::least(found, &ways, machine) {
         best = fewer(counted(Way::Turns(turns::apart(found, ways, count), false)), best);
     }

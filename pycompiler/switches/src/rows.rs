@@ -2,7 +2,7 @@
 
 use crate::moves::{Move, Moves};
 use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 /// Groups in the order of their first items.
 pub(crate) type Groups<K, V> = IndexMap<K, V, FxBuildHasher>;
@@ -52,6 +52,12 @@ impl Rows {
     /// Whether no long word leaves its unit. Units that hold copies then keep their parts, which only the ALU moves.
     pub(crate) fn stays(&self) -> bool {
         self.list.iter().all(|m| m.source == m.result)
+    }
+
+    /// Whether a long word is written at an address from which one is read, if both lie in one memory.
+    pub(crate) fn overwrites(&self) -> bool {
+        let read: FxHashSet<i64> = self.list.iter().map(|m| m.source_at).collect();
+        self.list.iter().any(|m| read.contains(&m.result_at))
     }
 
     /// What the units of each row take. `from` says what is the same for those that take together.

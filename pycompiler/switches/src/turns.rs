@@ -68,7 +68,9 @@ pub(crate) fn least(found: &Rows, ways: &[Take], machine: &Machine) -> i64 {
 }
 
 /// The code of a pass that only the ALU makes: between PEs, or inside of units that hold copies, of which each keeps its part.
-pub(crate) fn by_alu<S: Sink>(found: &Rows, level: Level, machine: &Machine, code: &mut S) {
+///
+/// Without `two_memories`, a line that reads does not write: it turns back, or a second line copies what it turned.
+pub(crate) fn by_alu<S: Sink>(found: &Rows, level: Level, two_memories: bool, machine: &Machine, code: &mut S) {
     let count = machine.count(level);
     for (turns, words) in apart(found, ways(found, level, machine), count) {
         let (by, units) = turns[0];
@@ -82,10 +84,13 @@ pub(crate) fn by_alu<S: Sink>(found: &Rows, level: Level, machine: &Machine, cod
             for _ in 1..rounds {
                 code.line(Line::Turn { upwards, read: read.take(), write: None, register: 0 });
             }
-            code.line(if rounds == 0 {
-                Line::Copy { read, write, register }
-            } else {
-                Line::Turn { upwards, read, write: Some(write), register }
+            if !two_memories && rounds < 2 {
+                code.line(Line::Turn { upwards, read: read.take(), write: None, register: 0 });
+            }
+            code.line(match (rounds, two_memories) {
+                (0, false) => Line::Turn { upwards: !upwards, read, write: Some(write), register },
+                (0, true) | (1, false) => Line::Copy { read, write, register },
+                _ => Line::Turn { upwards, read, write: Some(write), register },
             });
         });
     }
