@@ -20,10 +20,11 @@ from .rounded_factors import ROUND_FACTORS
 from .rounded_results import ROUND_RESULTS
 from .saved_halves import KEEP_FACTORS_AS_HALVES
 from .saved_signs import SIGNS_OF_HALVES
+from .stencils import TILE_STENCILS
 from .sums_of_products import SUM_PRODUCTS
 
 #: Before it is decided which nodes the host runs.
-IMPORTED: tuple[Row, ...] = (CROP_SLICES,)
+IMPORTED: tuple[Row, ...] = (TILE_STENCILS, CROP_SLICES)
 #: Before values have dtypes.
 SIDED: tuple[Row, ...] = (RECIPROCAL_ROOT, MEAN_IN_SINGLES)
 #: Before values have locations and layouts.

@@ -21,7 +21,7 @@ from ...machine import IntArray, Target
 from ...pfvm.device_functions import TILE_FACTS
 
 #: The levels that tiles may lie on, in the order of their digits: minor first.
-TILE_LEVELS = (Level.MAB, Level.L1B, Level.L2B)
+TILE_LEVELS = (Level.PE, Level.MAB, Level.L1B, Level.L2B)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def tile_digits(layout: Layout, axis: TiledAxis) -> TileDigits | None:
     """Return the digits of the tiles in a layout of the result.
 
     None if they do not lie as the layer needs them: first Addr, then each level at most once, from
-    MABs to L2Bs.
+    PEs to L2Bs.
     """
     if axis.count == 1:
         return TileDigits(np.zeros(1, np.int64), ())

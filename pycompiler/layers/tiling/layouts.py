@@ -48,17 +48,17 @@ def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
     """Yield layouts of input and result: close to the hints, then others."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     axes = tiled_axes(node, graph)
-    others = other_axes(node, graph)
+    others, levels = other_axes(node, graph), _levels(node, graph, target)
     found: list[_Spread] = []
     if result.name in hints:
         own = parts(hints[result.name], result.shape)
-        tiles = {a.source: _units(own[a.tiles]) if a.count > 1 else [] for a in axes}
+        tiles = {a.source: _units(own[a.tiles], levels) if a.count > 1 else [] for a in axes}
         steps = {a.source: _step(own[a.inner]) for a in axes}
         kept = {o.source: _whole(hints[result.name], o.result, o.reach) for o in others}
         found.append(_Spread(kept, tiles, steps))
     if source.name in hints:
         own = parts(hints[source.name], source.shape)
-        tiles = {a.source: _units(own[a.source]) if a.count > 1 else [] for a in axes}
+        tiles = {a.source: _units(own[a.source], levels) if a.count > 1 else [] for a in axes}
         steps = {a.source: _step(own[a.source]) for a in axes}
         kept = {o.source: _whole(hints[source.name], o.source, o.reach) for o in others}
         found.append(_Spread(kept, tiles, steps))
@@ -67,7 +67,7 @@ def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
     done: list[_Spread] = []
     for spread in found:
         near = replace(spread, tiles={a.source: _fitting(spread.tiles[a.source], a) for a in axes})
-        for one in (near, _filled(near, axes, target), _gathered(near, target)):
+        for one in (near, _filled(near, axes, levels, target), _gathered(near, target)):
             if one not in done:
                 done.append(one)
                 made = _laid_out(one, node, graph, axes, target, hints)
@@ -84,11 +84,11 @@ def _whole(layout: Layout, axis: int, size: int) -> list[Part]:
     return [*found, *more]
 
 
-def _units(found: Sequence[Part]) -> list[SubAxis]:
-    """Return the digits on units of one axis, minor first, cut into prime factors."""
+def _units(found: Sequence[Part], levels: Sequence[Level]) -> list[SubAxis]:
+    """Return the digits on units of these levels, minor first, cut into prime factors."""
     out: list[SubAxis] = []
     for part in sorted(found):
-        if part.level in TILE_LEVELS:
+        if part.level in levels:
             size = 1 << (part.size - 1).bit_length()
             out += [SubAxis(d.size, part.level, part.stride * d.stride) for d in primes(size)]
     return out
@@ -108,8 +108,19 @@ def _fitting(digits: Sequence[SubAxis], axis: TiledAxis) -> list[SubAxis]:
     return sorted(out, key=lambda digit: TILE_LEVELS.index(digit.level))
 
 
-def _filled(spread: _Spread, axes: Sequence[TiledAxis], target: Target) -> _Spread:
-    """Give free units to the tiles: MABs to the last axes, then L1Bs, then L2Bs."""
+def _levels(node: MNNode, graph: MNGraph, target: Target) -> Sequence[Level]:
+    """Return the levels whose free units tiles may get: PEs only if no other axis fills them.
+
+    A product wants its contracted axis on words and PEs.
+    """
+    others = max((axis.reach for axis in other_axes(node, graph)), default=1)
+    return TILE_LEVELS[1:] if others >= target.level_range[Level.PE.value] else TILE_LEVELS
+
+
+def _filled(
+    spread: _Spread, axes: Sequence[TiledAxis], levels: Sequence[Level], target: Target
+) -> _Spread:
+    """Give free units to the tiles: PEs and MABs to the last axes, then L1Bs, then L2Bs."""
     tiles = {axis: list(digits) for axis, digits in spread.tiles.items()}
     used = [part for found in spread.others.values() for part in found]
     used += [Part(1, d.size, d.level, d.stride) for found in tiles.values() for d in found]
@@ -117,7 +128,7 @@ def _filled(spread: _Spread, axes: Sequence[TiledAxis], target: Target) -> _Spre
         if axis.count == 1:
             continue
         own = tiles[axis.source]
-        for level in TILE_LEVELS:
+        for level in levels:
             missing = -(-axis.count // prod(d.size for d in own))
             digits = [
                 SubAxis(size, level, stride)
@@ -205,7 +216,7 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
     hand_out((Level.L2B, Level.L1B), outer)
     for axis in outer:
         others[axis] = _outer_highest(others[axis])
-    spread = _filled(spread, axes, target)
+    spread = _filled(spread, axes, _levels(node, graph, target), target)
     hand_out(tuple(reversed(UNIT_LEVELS)), order)
     for axis in rest:
         others[axis] = closed(others[axis], whole[axis])

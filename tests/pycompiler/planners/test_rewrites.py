@@ -170,7 +170,18 @@ def _copies(rng: random.Random) -> Drawn:
     return net.model([net.put("Pad", "x", pads)]), _data(net)
 
 
+def _stencil(rng: random.Random) -> Drawn:
+    rows, columns = rng.randrange(9, 40), rng.randrange(9, 40)
+    net = Net(rng, rows, columns)
+    shifted = [net.cut("x", start, rows - 2 + start, 0) for start in (0, 1, 2)]
+    total = net.put("Add", net.put("Add", *shifted[:2]), shifted[2])
+    if rng.random() < 0.5:
+        total = net.put("Pad", total, net.ints(1, 0, 1, 0))
+    return net.model([total]), _data(net)
+
+
 CASES = {
+    "tile_stencils": Case(_stencil, machine="mncore2"),
     "crop_slices": Case(_cropped),
     "reciprocal_root": Case(_root, error=ULPS),
     "mean_in_singles": Case(_mean, error=2.0**-24),
@@ -191,7 +202,7 @@ CASES = {
 def test_every_rewrite_has_a_case() -> None:
     assert {row.name for row in REWRITES if not row.needed} == set(CASES)
     assert {row.name for row in REWRITES if not row.rounding and not row.needed} == {
-        *("crop_slices", "round_factors", "join_recuts")
+        *("tile_stencils", "crop_slices", "round_factors", "join_recuts")
     }
 
 

@@ -1,0 +1,377 @@
+"""Elementwise operators on shifted slices of one value work on tiles with a halo.
+
+A Slice that is shifted by an element is a layout switch of the whole value. Here each value is cut
+into tiles once, with the elements that the neighbours' shifted slices need. The slices of a tile
+then lie in the PE that has it, and what the operators make of them is cut in the same way. Zeros of
+a Pad are places outside of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+
+from ..graph.disjoint_sets import DisjointSets
+from ..graph.draft import Edit
+from ..graph.dtypes import device_dtype
+from ..graph.graph import Attribute, MNGraph, MNNode, TensorType
+from ..graph.rewrite import Facts, FlowRewrite
+from ..layers.crop import CROP
+from ..layers.elementwise import Elementwise
+from ..layers.operators import LAYERS
+from ..layers.tiling.axes import TILE_LEVELS
+from ..machine import Target
+from ..pfvm.device_functions import TILE_FACTS, TILES
+
+Shape = tuple[int, ...]
+#: The element types of values that are cut.
+_CUT = ("float", "double")
+#: The tiles of a PE take at most this share of LM0, and at most so many axes are cut.
+_SHARE, _AXES = 1 / 8, 4
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A value whose element ``i`` is element ``i + offset`` of ``source``, or 0 outside of it."""
+
+    source: str
+    offset: Shape
+    padded: bool = False
+
+
+@dataclass
+class _Group:
+    """Elementwise nodes that work on tiles of the same places, and the windows that they read.
+
+    ``moved`` are windows that others read of what the nodes make.
+    """
+
+    nodes: list[MNNode] = field(default_factory=list)
+    windows: dict[str, _Window] = field(default_factory=dict)
+    moved: list[str] = field(default_factory=list)
+
+    def sources(self) -> dict[str, list[Shape]]:
+        """Return the offsets of all windows of each value."""
+        found: dict[str, list[Shape]] = {}
+        for window in self.windows.values():
+            found.setdefault(window.source, []).append(window.offset)
+        return found
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """How an axis is cut: the number of tiles, and the places that are a tile's own."""
+
+    count: int
+    places: int
+
+
+def _tiled(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Cut x with a halo: x[1:] + x[:-1] adds slices of each tile of x."""
+    kept = {*facts.exact, *(name for _, name in graph.outputs)}
+    readers, unread, gone = graph.readers(), set[tuple[str, str]](), set[str]()
+    for group in _groups(graph, kept, readers):
+        tiles = _tiles_of(group, graph, facts.target)
+        if tiles is not None:
+            edit = _Cut(group, tiles, graph, readers, kept).edit()
+            unread |= set(edit.inputs)
+            gone |= edit.gone
+            yield edit
+    last = Edit()
+    for node in reversed(graph.nodes):
+        out = node.outputs[0]
+        own = readers.get(out, ()) if node.op in _SHIFTS and out not in kept else ()
+        if own and all((one.name, out) in unread or one.name in gone for one in own):
+            gone.add(node.name)
+            last.gone.add(node.name)
+    if last.gone:
+        yield last
+
+
+# -- what is cut -----------------------------------------------------------------------------
+
+
+def _groups(
+    graph: MNGraph, kept: set[str], readers: Mapping[str, list[MNNode]]
+) -> Iterator[_Group]:
+    """Yield the groups in which several windows of one value meet."""
+    windows, together = _windows(graph), DisjointSets[str]()
+    pointwise: dict[str, MNNode] = {}
+    inside: set[str] = set()
+    read: dict[str, list[str]] = {}
+    for node in graph.device_nodes():
+        if not _is_pointwise(node, graph):
+            continue
+        (out,) = node.outputs
+        shape = graph.values[out].shape
+        whole = [name for name in node.inputs if graph.values[name].shape == shape]
+        leaves = [name for name in dict.fromkeys(whole) if name not in inside]
+        if not whole or any(graph.values[name].type.elem not in _CUT for name in leaves):
+            continue
+        pointwise[node.name], read[node.name] = node, leaves
+        inside.add(out)
+        for name in whole:
+            together.join(out, name if name in inside else _source(name, windows))
+    groups: dict[str, _Group] = {}
+    for name, node in pointwise.items():
+        group = groups.setdefault(together.root(node.outputs[0]), _Group())
+        group.nodes.append(node)
+        group.windows |= {leaf: _window(leaf, windows, graph) for leaf in read[name]}
+    for name, window in windows.items():
+        others = [one for one in readers.get(name, ()) if one.outputs[0] not in windows]
+        read_elsewhere = name in kept or any(one.name not in pointwise for one in others)
+        if window.source in inside and read_elsewhere:
+            group = groups[together.root(window.source)]
+            if name not in group.windows:
+                group.windows[name] = window
+                group.moved.append(name)
+    results = {name for _, name in graph.outputs}
+    for group in groups.values():
+        apart = any(len(set(offsets)) > 1 for offsets in group.sources().values())
+        named = {*group.windows, *(node.outputs[0] for node in group.nodes)}
+        if apart and named.isdisjoint(kept - results):
+            yield group
+
+
+def _source(name: str, windows: Mapping[str, _Window]) -> str:
+    return windows[name].source if name in windows else name
+
+
+def _window(name: str, windows: Mapping[str, _Window], graph: MNGraph) -> _Window:
+    return windows.get(name) or _Window(name, (0,) * len(graph.values[name].shape))
+
+
+def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:
+    """Whether each element of the only result is made of those of operands at the same index."""
+    layer = LAYERS.get(node.op)
+    if not isinstance(layer, Elementwise) or len(node.outputs) != 1 or "" in node.inputs:
+        return False
+    values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
+    shape = values[-1].shape
+    if prod(shape) <= 1 or any(one.shape != shape and prod(one.shape) > 1 for one in values):
+        return False
+    return layer.unsupported(node, graph, [device_dtype(one.type.elem) for one in values]) is None
+
+
+def _windows(graph: MNGraph) -> dict[str, _Window]:
+    """Return the values that Slices and Pads make, as windows of others."""
+    found: dict[str, _Window] = {}
+    for node in graph.device_nodes():
+        if node.op not in _SHIFTS:
+            continue
+        source = node.inputs[0]
+        shape = graph.values[source].shape
+        shift = _SHIFTS[node.op](dict(node.attributes), shape)
+        if shift is None:
+            continue
+        before = _window(source, found, graph)
+        # Elements beside a slice are no zeros.
+        if node.op == "Pad" and source in found and not before.padded:
+            before = _Window(source, (0,) * len(shape))
+        offset = tuple(a + b for a, b in zip(before.offset, shift, strict=True))
+        padded = node.op == "Pad"
+        found[node.outputs[0]] = _Window(before.source, offset, padded)
+    return found
+
+
+def _starts(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:
+    """Return where a Slice of step 1 begins on each axis."""
+    starts, ends, axes, steps = (_ints(facts, name) for name in ("starts", "ends", "axes", "steps"))
+    if starts is None or ends is None or any(step != 1 for step in steps or ()):
+        return None
+    shift = [0] * len(shape)
+    for axis, start, end in zip(axes or range(len(shape)), starts, ends, strict=False):
+        shift[axis] = slice(start, end).indices(shape[axis])[0]
+    return tuple(shift)
+
+
+def _pads(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:
+    """Return minus the zeros that a Pad puts in front of each axis."""
+    pads, axes = _ints(facts, "pads"), _ints(facts, "axes") or range(len(shape))
+    zeros = facts.get("constant_value", 0.0) == 0.0 and facts.get("mode", "constant") == "constant"
+    if pads is None or not zeros or any(pad < 0 for pad in pads):
+        return None
+    shift = [0] * len(shape)
+    for axis, pad in zip(axes, pads, strict=False):
+        shift[axis] = -pad
+    return tuple(shift)
+
+
+def _ints(facts: Mapping[str, Attribute], name: str) -> tuple[int, ...] | None:
+    """Return an attribute of whole numbers; None if it is missing: a value has it then."""
+    found = facts.get(name)
+    return tuple(map(int, found)) if isinstance(found, tuple) else None
+
+
+_SHIFTS = {"Slice": _starts, "Pad": _pads}
+
+# -- tiles -----------------------------------------------------------------------------------
+
+
+def _tiles_of(group: _Group, graph: MNGraph, target: Target) -> dict[int, _Tile] | None:
+    """Return the tiles of each axis that is cut, with the fewest places for a PE; None if none."""
+    shapes = [graph.values[name].shape for name in (*group.windows, *group.sources())]
+    shapes += [graph.values[node.outputs[0]].shape for node in group.nodes]
+    sizes = [max(own) for own in zip(*shapes, strict=True)]
+    least = [min(own) for own in zip(*shapes, strict=True)]
+    halos = [_halo(offsets) for offsets in group.sources().values()]
+    far = [
+        tuple(max(own) for own in zip(*sides, strict=True)) for sides in zip(*halos, strict=True)
+    ]
+    axes = [a for a, size in enumerate(sizes) if far[0][a] or far[1][a] or size > least[a]]
+    beside = any(
+        max(own) - min(own) >= least[axis]
+        for offsets in group.sources().values()
+        for axis, own in enumerate(zip(*offsets, strict=True))
+    )
+    if beside or len(axes) > _AXES:
+        return None
+    units = prod(target.level_range[level.value] for level in TILE_LEVELS)
+    powers = [1 << k for k in range(units.bit_length())]
+    best: tuple[int, dict[int, _Tile]] | None = None
+    for counts in product(*([n for n in powers if n <= sizes[axis]] for axis in axes)):
+        tiles = {
+            axis: _Tile(count, -(-sizes[axis] // count))
+            for axis, count in zip(axes, counts, strict=True)
+        }
+        if not 1 < prod(counts) <= units or any(
+            tile.count > 1 and max(far[0][axis], far[1][axis]) > tile.places
+            for axis, tile in tiles.items()
+        ):
+            continue
+        words = max(
+            prod(before[axis] + tile.places + behind[axis] for axis, tile in tiles.items())
+            for before, behind in halos
+        )
+        if best is None or words < best[0]:
+            best = words, tiles
+    # Time slices do not cut tiles.
+    return None if best is None or best[0] > target.words("lm0") * _SHARE else best[1]
+
+
+def _halo(offsets: Sequence[Shape]) -> tuple[Shape, Shape]:
+    """Return how many places windows read before and behind those of a tile, by axis."""
+    by_axis = list(zip(*offsets, strict=True))
+    return tuple(max(0, -min(own)) for own in by_axis), tuple(max(0, *own) for own in by_axis)
+
+
+class _Cut:
+    """The edit that lets a group work on tiles."""
+
+    def __init__(
+        self,
+        group: _Group,
+        tiles: Mapping[int, _Tile],
+        graph: MNGraph,
+        readers: Mapping[str, list[MNNode]],
+        kept: set[str],
+    ):
+        self._group, self._tiles, self._graph = group, tiles, graph
+        self._readers, self._kept = readers, kept
+        self._names = {node.name for node in group.nodes}
+        self._offsets = group.sources()
+        self._edit = Edit()
+
+    def edit(self) -> Edit:
+        """Return it."""
+        makers = self._graph.producers()
+        for node in self._group.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name in self._group.windows:
+                    self._edit.inputs[node.name, name] = self._taken(name, node)
+            self._result(node)
+        for name in self._group.moved:
+            maker = makers[name]
+            taken = self._taken(name, maker)
+            self._edit.before[maker.name] += self._joined(taken, name, maker)
+            self._edit.gone.add(maker.name)
+        return self._edit
+
+    def _value(self, name: str, like: str, shape: Sequence[int]) -> str:
+        made = self._graph.values[like]
+        own = TensorType(made.type.elem, tuple(shape))
+        self._edit.values[name] = replace(made, name=name, type=own)
+        return name
+
+    def _shape(self, like: str, reach: Mapping[int, int]) -> list[int]:
+        """Return a value's shape in tiles that have so many places."""
+        out: list[int] = []
+        for axis, size in enumerate(self._graph.values[like].shape):
+            tile = self._tiles.get(axis)
+            out += [] if tile is None or tile.count == 1 else [tile.count]
+            out.append(size if tile is None else reach[axis])
+        return out
+
+    @property
+    def _places(self) -> dict[int, int]:
+        return {axis: tile.places for axis, tile in self._tiles.items()}
+
+    def _taken(self, name: str, near: MNNode) -> str:
+        """Return the tiles of a window, which a node needs."""
+        taken = f"{name}.window"
+        if taken in self._edit.values:
+            return taken
+        window = self._group.windows[name]
+        source, (before, behind) = window.source, _halo(self._offsets[window.source])
+        reach = {
+            axis: before[axis] + tile.places + behind[axis] for axis, tile in self._tiles.items()
+        }
+        cut = f"{source}.tiles"
+        if cut not in self._edit.values:
+            self._value(cut, source, self._shape(source, reach))
+            rows = [
+                (axis, tile.count, tile.places, before[axis], reach[axis])
+                for axis, tile in self._tiles.items()
+            ]
+            facts = tuple(zip(TILE_FACTS, zip(*rows, strict=True), strict=True))
+            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), facts), near)
+        self._value(taken, name, self._shape(name, self._places))
+        starts = tuple(before[axis] + window.offset[axis] for axis in self._tiles)
+        ends = tuple(
+            start + tile.places for start, tile in zip(starts, self._tiles.values(), strict=True)
+        )
+        inner = tuple(
+            axis + sum(tile.count > 1 for other, tile in self._tiles.items() if other <= axis)
+            for axis in self._tiles
+        )
+        ones = (1,) * len(starts)
+        along = ("starts", starts), ("ends", ends), ("axes", inner), ("steps", ones)
+        self._put(MNNode(f"{taken}.Slice", "Slice", (cut,), (taken,), along), near)
+        return taken
+
+    def _put(self, made: MNNode, near: MNNode) -> None:
+        self._edit.before[near.name].append(made.near(near))
+
+    def _result(self, node: MNNode) -> None:
+        """Let a node make tiles, and join them for readers outside of the group."""
+        (out,) = node.outputs
+        own = self._value(f"{out}.tiled", out, self._shape(out, self._places))
+        self._edit.outputs[node.name, out] = own
+        inside = [one for one in self._readers.get(out, ()) if one.name in self._names]
+        self._edit.inputs |= {(one.name, out): own for one in inside}
+        if (
+            out in self._kept
+            or out in self._offsets
+            or len(inside) < len(self._readers.get(out, ()))
+        ):
+            self._edit.behind[node.name] += self._joined(own, out, node)
+
+    def _joined(self, tiled: str, result: str, near: MNNode) -> list[MNNode]:
+        """Return the nodes that make the result of its tiles."""
+        shape = self._graph.values[result].shape
+        whole = [
+            self._tiles[axis].count * self._tiles[axis].places if axis in self._tiles else size
+            for axis, size in enumerate(shape)
+        ]
+        if whole == [*shape]:
+            return [MNNode(f"{result}.join", "Reshape", (tiled,), (result,)).near(near)]
+        joined = self._value(f"{result}.whole", result, whole)
+        return [
+            MNNode(f"{result}.join", "Reshape", (tiled,), (joined,)).near(near),
+            MNNode(f"{result}.{CROP}", CROP, (joined,), (result,)).near(near),
+        ]
+
+
+TILE_STENCILS = FlowRewrite("tile_stencils", "", _tiled)

@@ -1,0 +1,112 @@
+"""Elementwise operators on shifted slices work on tiles: drawn stencils, and what stays so."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import pytest
+from compiling import compiled, run, tried
+from net import Net
+
+from pycompiler.pfvm.device_functions import TILES
+from pycompiler.pfvm.session import HostSession
+
+Data = Mapping[str, np.ndarray]
+#: What sums and products of a few singles may round.
+BOUND = 2.0**-20
+
+
+def inputs_of(net: Net) -> Data:
+    return {n: net.draw.standard_normal(s).astype(np.float32) for n, s in net.inputs.items()}
+
+
+def window(
+    net: Net, name: str, shape: tuple[int, ...], offset: tuple[int, ...], size: tuple[int, ...]
+) -> str:
+    """Return the part of a value of ``shape`` that begins at ``offset``; a Slice for each axis."""
+    axes = list(range(len(shape)))
+    net.rng.shuffle(axes)
+    for axis in axes:
+        if size[axis] < shape[axis]:
+            end = offset[axis] + size[axis]
+            name = net.cut(
+                name,
+                offset[axis],
+                end if end < shape[axis] or net.rng.random() < 0.5 else 2**31,
+                axis,
+                1,
+            )
+    return name
+
+
+def sweep(
+    net: Net,
+    name: str,
+    shape: tuple[int, ...],
+    radius: tuple[int, ...],
+    extra: list[tuple[str, tuple[int, ...]]],
+) -> tuple[str, tuple[int, ...]]:
+    """Append operators on drawn windows of a value; return the result and its shape."""
+    rng = net.rng
+    inner = tuple(n - 2 * r for n, r in zip(shape, radius, strict=True))
+    made = ""
+    for _ in range(rng.randrange(2, 6)):
+        offset = tuple(rng.randrange(2 * r + 1) for r in radius)
+        one = window(net, name, shape, offset, inner)
+        if rng.random() < 0.5:
+            one = net.put("Mul", one, net.number(rng.uniform(-1, 1)))
+        op = rng.choice(["Add", "Sub", "Max", "Add"])
+        made = one if not made else net.put(op, made, one)
+    for other, size in extra:
+        if size == shape and rng.random() < 0.7:
+            made = net.put("Mul", made, window(net, other, shape, tuple(radius), inner))
+    # Two windows of the value meet in any case.
+    far = window(net, name, shape, tuple(2 * r for r in radius), inner)
+    near = window(net, name, shape, (0,) * len(shape), inner)
+    return net.put("Add", made, net.put("Sub", far, near)), inner
+
+
+def drawn(rng: random.Random) -> tuple[onnx.ModelProto, Data]:
+    """Draw a stencil of one to three dimensions, with one to three sweeps."""
+    rank = rng.choice([1, 2, 2, 3])
+    most = {1: 400, 2: 40, 3: 20}[rank]
+    radius = tuple(rng.choice([0, 1, 1, 2]) for _ in range(rank))
+    if not any(radius):
+        radius = (*radius[:-1], 1)
+    shape = tuple(rng.randrange(15, most) for _ in range(rank))
+    net = Net(rng, *shape)
+    name, extra = "x", [(net.input(*shape), shape)]
+    for _ in range(rng.randrange(1, 4)):
+        made, inner = sweep(net, name, shape, radius, extra)
+        if rng.random() < 0.7:
+            pads = net.ints(*radius, *radius)
+            name = net.put("Pad", made, pads)
+        else:
+            name, shape = made, inner
+        if min(shape) <= 6 * max(radius) + 2:
+            break
+    outputs = [name] if rng.random() < 0.5 else [made, net.put("Neg", name)]
+    return net.model(outputs), inputs_of(net)
+
+
+def check(model: onnx.ModelProto, data: Data, machine: str, **options: object) -> set[str]:
+    """Compare with onnxruntime; return the operators of the program."""
+    result, _ = compiled(model, machine, **options)
+    found, wanted = run(result, data, machine), HostSession(model, "model").run(data)
+    for name, value in wanted.items():
+        scale = float(np.abs(value).max())
+        assert np.abs(found[name] - value).max() <= BOUND * scale, name
+    return {node.op for node in result.graph.nodes}
+
+
+@pytest.mark.parametrize("machine", ["mini", "mncore2"])
+@pytest.mark.parametrize("number", range(tried(4)))
+def test_drawn_stencils(number: int, machine: str) -> None:
+    seed = random.randrange(10**6)
+    print(f"{seed=}")
+    model, data = drawn(random.Random(seed))
+    # Tiles must leave room in LM, of which `mini` has little.
+    assert TILES in check(model, data, machine) or machine == "mini"
