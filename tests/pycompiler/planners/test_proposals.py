@@ -117,4 +117,4 @@ def test_classes_keep_the_order_of_addresses(
     )
     classes = Classes(graph, target)
     assert classes.adopt(graph.values["x"], layout)
-    assert classes.lay_out(graph.values["y"]).axes == layout.axes
+    assert classes.lay_out(["y"])["y"].axes == layout.axes
