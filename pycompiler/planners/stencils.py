@@ -24,10 +24,11 @@ from ..layers.operators import LAYERS
 from ..layers.tiling.axes import TILE_LEVELS
 from ..machine import Target
 from ..pfvm.device_functions import TILE_FACTS, TILES
+from ..pfvm.names import reserved
 
 Shape = tuple[int, ...]
 #: The element types of values that are cut.
-_CUT = ("float", "double")
+_CUT = ("float", "double", "bool")
 #: The tiles of a PE take at most this share of LM0, and at most so many axes are cut.
 _SHARE, _AXES = 1 / 8, 4
 
@@ -45,12 +46,14 @@ class _Window:
 class _Group:
     """Elementwise nodes that work on tiles of the same places, and the windows that they read.
 
-    ``moved`` are windows that others read of what the nodes make.
+    ``moved`` are windows that others read of what the nodes make. ``spread`` are values that have
+    one element along some axes, for all places there.
     """
 
     nodes: list[MNNode] = field(default_factory=list)
     windows: dict[str, _Window] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
+    spread: set[str] = field(default_factory=set)
 
     def sources(self) -> dict[str, list[Shape]]:
         """Return the offsets of all windows of each value."""
@@ -71,11 +74,12 @@ class _Tile:
 def _tiled(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
     """Cut x with a halo: x[1:] + x[:-1] adds slices of each tile of x."""
     kept = {*facts.exact, *(name for _, name in graph.outputs)}
+    taken = {*graph.values, *(node.name for node in graph.nodes)}
     readers, unread, gone = graph.readers(), set[tuple[str, str]](), set[str]()
     for group in _groups(graph, kept, readers):
         tiles = _tiles_of(group, graph, facts.target)
         if tiles is not None:
-            edit = _Cut(group, tiles, graph, readers, kept).edit()
+            edit = _Cut(group, tiles, graph, readers, kept, taken).edit()
             unread |= set(edit.inputs)
             gone |= edit.gone
             yield edit
@@ -106,9 +110,12 @@ def _groups(
             continue
         (out,) = node.outputs
         shape = graph.values[out].shape
-        whole = [name for name in node.inputs if graph.values[name].shape == shape]
-        leaves = [name for name in dict.fromkeys(whole) if name not in inside]
+        large = [name for name in node.inputs if prod(graph.values[name].shape) > 1]
+        whole = [name for name in large if graph.values[name].shape == shape]
+        leaves = [name for name in dict.fromkeys(large) if name not in inside]
         if not whole or any(graph.values[name].type.elem not in _CUT for name in leaves):
+            continue
+        if any(name in inside for name in large if name not in whole):
             continue
         pointwise[node.name], read[node.name] = node, leaves
         inside.add(out)
@@ -118,7 +125,11 @@ def _groups(
     for name, node in pointwise.items():
         group = groups.setdefault(together.root(node.outputs[0]), _Group())
         group.nodes.append(node)
-        group.windows |= {leaf: _window(leaf, windows, graph) for leaf in read[name]}
+        for leaf in read[name]:
+            if graph.values[leaf].shape == graph.values[node.outputs[0]].shape:
+                group.windows[leaf] = _window(leaf, windows, graph)
+            else:
+                group.spread.add(leaf)
     for name, window in windows.items():
         others = [one for one in readers.get(name, ()) if one.outputs[0] not in windows]
         read_elsewhere = name in kept or any(one.name not in pointwise for one in others)
@@ -130,7 +141,7 @@ def _groups(
     results = {name for _, name in graph.outputs}
     for group in groups.values():
         apart = any(len(set(offsets)) > 1 for offsets in group.sources().values())
-        named = {*group.windows, *(node.outputs[0] for node in group.nodes)}
+        named = {*group.windows, *group.spread, *(node.outputs[0] for node in group.nodes)}
         if apart and named.isdisjoint(kept - results):
             yield group
 
@@ -150,7 +161,7 @@ def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:
         return False
     values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
     shape = values[-1].shape
-    if prod(shape) <= 1 or any(one.shape != shape and prod(one.shape) > 1 for one in values):
+    if prod(shape) <= 1:
         return False
     return layer.unsupported(node, graph, [device_dtype(one.type.elem) for one in values]) is None
 
@@ -212,8 +223,8 @@ _SHIFTS = {"Slice": _starts, "Pad": _pads}
 
 def _tiles_of(group: _Group, graph: MNGraph, target: Target) -> dict[int, _Tile] | None:
     """Return the tiles of each axis that is cut, with the fewest places for a PE; None if none."""
-    shapes = [graph.values[name].shape for name in (*group.windows, *group.sources())]
-    shapes += [graph.values[node.outputs[0]].shape for node in group.nodes]
+    names = {*group.windows, *group.sources(), *(node.outputs[0] for node in group.nodes)}
+    shapes = [graph.values[name].shape for name in names]
     sizes = [max(own) for own in zip(*shapes, strict=True)]
     least = [min(own) for own in zip(*shapes, strict=True)]
     halos = [_halo(offsets) for offsets in group.sources().values()]
@@ -267,19 +278,24 @@ class _Cut:
         graph: MNGraph,
         readers: Mapping[str, list[MNNode]],
         kept: set[str],
+        taken: set[str],
     ):
         self._group, self._tiles, self._graph = group, tiles, graph
         self._readers, self._kept = readers, kept
         self._names = {node.name for node in group.nodes}
         self._offsets = group.sources()
-        self._edit = Edit()
+        self._rank = len(graph.values[group.nodes[0].outputs[0]].shape)
+        self._edit, self._names_in_use = Edit(), taken
+        #: The tiles of windows and of spread values, and those with a halo of what windows read.
+        self._known: dict[str, str] = {}
+        self._cuts: dict[str, str] = {}
 
     def edit(self) -> Edit:
         """Return it."""
         makers = self._graph.producers()
         for node in self._group.nodes:
             for name in dict.fromkeys(node.inputs):
-                if name in self._group.windows:
+                if name in self._group.windows or name in self._group.spread:
                     self._edit.inputs[node.name, name] = self._taken(name, node)
             self._result(node)
         for name in self._group.moved:
@@ -290,7 +306,8 @@ class _Cut:
         return self._edit
 
     def _value(self, name: str, like: str, shape: Sequence[int]) -> str:
-        made = self._graph.values[like]
+        """Make a value like another one, and return its name."""
+        made, name = self._graph.values[like], reserved(name, self._names_in_use)
         own = TensorType(made.type.elem, tuple(shape))
         self._edit.values[name] = replace(made, name=name, type=own)
         return name
@@ -310,24 +327,31 @@ class _Cut:
 
     def _taken(self, name: str, near: MNNode) -> str:
         """Return the tiles of a window, which a node needs."""
-        taken = f"{name}.window"
-        if taken in self._edit.values:
-            return taken
+        if (known := self._known.get(name)) is not None:
+            return known
+        if name in self._group.spread:
+            self._known[name] = self._spread(name, near)
+            return self._known[name]
         window = self._group.windows[name]
         source, (before, behind) = window.source, _halo(self._offsets[window.source])
         reach = {
             axis: before[axis] + tile.places + behind[axis] for axis, tile in self._tiles.items()
         }
-        cut = f"{source}.tiles"
-        if cut not in self._edit.values:
-            self._value(cut, source, self._shape(source, reach))
+        cut = self._cuts.get(source)
+        if cut is None:
+            cut = self._cuts[source] = self._value(
+                f"{source}.tiles", source, self._shape(source, reach)
+            )
             rows = [
                 (axis, tile.count, tile.places, before[axis], reach[axis])
                 for axis, tile in self._tiles.items()
             ]
-            facts = tuple(zip(TILE_FACTS, zip(*rows, strict=True), strict=True))
-            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), facts), near)
-        self._value(taken, name, self._shape(name, self._places))
+            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), _facts(rows)), near)
+        self._known[name] = cut
+        if all(reach[axis] == tile.places for axis, tile in self._tiles.items()):
+            return cut
+        taken = self._value(f"{name}.window", name, self._shape(name, self._places))
+        self._known[name] = taken
         starts = tuple(before[axis] + window.offset[axis] for axis in self._tiles)
         ends = tuple(
             start + tile.places for start, tile in zip(starts, self._tiles.values(), strict=True)
@@ -340,6 +364,30 @@ class _Cut:
         along = ("starts", starts), ("ends", ends), ("axes", inner), ("steps", ones)
         self._put(MNNode(f"{taken}.Slice", "Slice", (cut,), (taken,), along), near)
         return taken
+
+    def _spread(self, name: str, near: MNNode) -> str:
+        """Return a value that is spread over some axes, with tiles along the others."""
+        shape = self._graph.values[name].shape
+        missing = self._rank - len(shape)
+        rows: list[tuple[int, ...]] = []
+        cut: list[int] = []
+        whole: list[int] = []
+        for axis, size in enumerate((*(1,) * missing, *shape)):
+            tile = self._tiles.get(axis)
+            own = [size]
+            if tile is not None and size > 1:
+                rows.append((axis - missing, tile.count, tile.places, 0, tile.places))
+                own = [tile.count, tile.places] if tile.count > 1 else [tile.places]
+            cut += own if axis >= missing else []
+            whole += own if tile is None or size > 1 or tile.count == 1 else [1, 1]
+        source = name
+        if rows:
+            source = self._value(f"{name}.cut", name, cut)
+            made = MNNode(f"{source}.{TILES}", TILES, (name,), (source,), _facts(rows))
+            self._put(made, near)
+        result = self._value(f"{name}.tiles", name, whole)
+        self._put(MNNode(f"{result}.Reshape", "Reshape", (source,), (result,)), near)
+        return result
 
     def _put(self, made: MNNode, near: MNNode) -> None:
         self._edit.before[near.name].append(made.near(near))
@@ -372,6 +420,11 @@ class _Cut:
             MNNode(f"{result}.join", "Reshape", (tiled,), (joined,)).near(near),
             MNNode(f"{result}.{CROP}", CROP, (joined,), (result,)).near(near),
         ]
+
+
+def _facts(rows: Sequence[tuple[int, ...]]) -> tuple[tuple[str, Attribute], ...]:
+    """Return the attributes of MNCoreTiles for axes with their numbers."""
+    return tuple(zip(TILE_FACTS, zip(*rows, strict=True), strict=True))
 
 
 TILE_STENCILS = FlowRewrite("tile_stencils", "", _tiled)

@@ -246,6 +246,32 @@ def indexed(
     return torch.where(wide, x + values if accumulate else values, x)
 
 
+#: Of an axis that a slice is written to, at least this part must be written.
+_MOST_WRITTEN = 3 / 4
+
+
+def _slice_scatter(
+    x: torch.Tensor,
+    source: torch.Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Any:
+    """Write all but the ends of an axis: a choice. The exporter writes row by row."""
+    size = x.shape[dim]
+    if not isinstance(size, int) or step != 1 or not x.is_floating_point():
+        return NotImplemented
+    first, last, _ = slice(start, end).indices(size)
+    if last - first < _MOST_WRITTEN * size:
+        return NotImplemented
+    dim %= x.ndim
+    behind = x.ndim - 1 - dim
+    wide = torch.nn.functional.pad(source, (*[0] * (2 * behind), first, size - last))
+    places = torch.arange(size).reshape(*[1] * dim, -1, *[1] * behind)
+    return torch.where((places >= first) & (places < last), wide, x)
+
+
 PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.copy.default: _copied,
     _ATEN.diagonal.default: _diagonal,
@@ -258,6 +284,7 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.repeat_interleave.Tensor: _repeat_numbers,
     _ATEN.put.default: _put,
     _ATEN.scatter.reduce: _scatter,
+    _ATEN.slice_scatter.default: _slice_scatter,
     _ATEN.scatter.value_reduce: _scatter_value,
     _ATEN.embedding_bag.default: _embedding_bag,
     _ATEN.embedding_bag.padding_idx: _embedding_bag,

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import pytest
+import torch
 from compiling import compiled, run, tried
 from net import Net
 
+from pycompiler.frontend.export import export
 from pycompiler.pfvm.device_functions import TILES
+from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
 
 Data = Mapping[str, np.ndarray]
@@ -60,6 +63,11 @@ def sweep(
             one = net.put("Mul", one, net.number(rng.uniform(-1, 1)))
         op = rng.choice(["Add", "Sub", "Max", "Add"])
         made = one if not made else net.put(op, made, one)
+    if rng.random() < 0.5:
+        # A factor for each place of one axis.
+        axis = rng.randrange(len(shape))
+        factor = [n if a == axis else 1 for a, n in enumerate(inner)]
+        made = net.put("Mul", made, net.weights(*factor[rng.choice([0, axis]) :]))
     for other, size in extra:
         if size == shape and rng.random() < 0.7:
             made = net.put("Mul", made, window(net, other, shape, tuple(radius), inner))
@@ -100,6 +108,28 @@ def check(model: onnx.ModelProto, data: Data, machine: str, **options: object) -
         scale = float(np.abs(value).max())
         assert np.abs(found[name] - value).max() <= BOUND * scale, name
     return {node.op for node in result.graph.nodes}
+
+
+@pytest.mark.parametrize("kept", [1, 2, 12])
+def test_updates_in_place(kept: int) -> None:
+    """What `u[1:-1] = ...` writes meets what stays; few rows of many are written one by one."""
+    size = 30
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        u = given["u"].clone()
+        for _ in range(2):
+            first, last = kept, size - kept
+            around = u[first - 1 : last - 1, 1:-1] + u[first + 1 : last + 1, 1:-1]
+            u[first:last, 1:-1] = 0.5 * (around - u[first:last, :-2])
+        return {"y": u}
+
+    given = {"u": torch.randn(size, 17)}
+    model = optimise(export(function, given))
+    result, report = compiled(model, "mncore2")
+    assert report["host_fallback"] == []
+    found = run(result, {"u": given["u"].numpy()}, "mncore2")["y"]
+    assert np.array_equal(found, function(given)["y"].numpy())
+    assert TILES in {node.op for node in result.graph.nodes}
 
 
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
