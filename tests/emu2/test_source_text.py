@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 NO_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 #: Files whose texts are no sources: what libraries and the host print.
 OTHER_TEXTS = {
-    *("pycompiler/summary/log.py", "pycompiler/models/page.py", "pycompiler/models/door_column.py"),
+    *("pycompiler/models/page.py", "pycompiler/models/door_column.py"),
     "pycompiler/models/processes.py",
 }
 
