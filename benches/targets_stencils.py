@@ -68,6 +68,24 @@ def advection(given: Tensors, sweeps: int) -> torch.Tensor:
     return q
 
 
+def diffusion(given: Tensors, sweeps: int) -> torch.Tensor:
+    """Return a field on a torus, with decay."""
+    u = given["u"]
+    for _ in range(sweeps):
+        around = torch.roll(u, 1, 0) + torch.roll(u, -1, 0) + torch.roll(u, 1, 1)
+        u = 0.9 * u + 0.025 * (around + torch.roll(u, -1, 1))
+    return u
+
+
+def overrelaxed(given: Tensors, sweeps: int) -> torch.Tensor:
+    """Return a grid with a fixed border, which is updated in place."""
+    u = given["u"].clone()
+    for _ in range(sweeps):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        u[1:-1, 1:-1] = -0.2 * u[1:-1, 1:-1] + 0.3 * around
+    return u
+
+
 def sobel(given: Tensors, sweeps: int) -> torch.Tensor:
     """Return the squared gradients of pictures."""
     x = pad(given["x"], (1, 1, 1, 1))
@@ -99,6 +117,8 @@ CASES = (
     Case("heat in three dimensions, two sweeps", heat, {"u": (34, 34, 66)}, 2, 25),
     Case("wave on a membrane, four sweeps", wave, {"u": GRID, "before": GRID}, 4, 14),
     Case("upwind advection, four sweeps", advection, dict.fromkeys("quv", (200, 300)), 4, 10),
+    Case("diffusion on a torus, four sweeps", diffusion, {"u": (256, 256)}, 4, 14),
+    Case("updates in place, four sweeps", overrelaxed, {"u": GRID}, 4, 20),
     Case("Sobel of two pictures", sobel, {"x": (2, 120, 160)}, 1, 8),
 )
 

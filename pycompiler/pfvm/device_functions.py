@@ -26,6 +26,8 @@ LOOKUP = "MNCoreLookup"
 #: Cuts axes into tiles; each attribute has one number for every axis that changes.
 TILES = "MNCoreTiles"
 TILE_FACTS = ("axes", "counts", "places", "before", "reach")
+#: Which of these axes are rings, whose ends are neighbours; without it, none is.
+TILE_RINGS = "rings"
 
 
 def function_of(

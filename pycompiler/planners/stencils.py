@@ -23,7 +23,7 @@ from ..layers.elementwise import Elementwise
 from ..layers.operators import LAYERS
 from ..layers.tiling.axes import TILE_LEVELS
 from ..machine import Target
-from ..pfvm.device_functions import TILE_FACTS, TILES
+from ..pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 from ..pfvm.names import reserved
 
 Shape = tuple[int, ...]
@@ -35,11 +35,17 @@ _SHARE, _AXES = 1 / 8, 4
 
 @dataclass(frozen=True)
 class _Window:
-    """A value whose element ``i`` is element ``i + offset`` of ``source``, or 0 outside of it."""
+    """A value whose element ``i`` is element ``i + offset`` of ``source``, or 0 outside of it.
+
+    Axes in ``rings`` have no outside: behind the last element comes the first. ``zeros`` says
+    whether a window may read outside, ``padded`` whether a Pad made it.
+    """
 
     source: str
     offset: Shape
     padded: bool = False
+    zeros: bool = False
+    rings: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -54,6 +60,11 @@ class _Group:
     windows: dict[str, _Window] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     spread: set[str] = field(default_factory=set)
+
+    def rings(self, source: str) -> frozenset[int]:
+        """Return the axes along which windows of a value read it as a ring."""
+        own = [one.rings for one in self.windows.values() if one.source == source]
+        return frozenset().union(*own)
 
     def sources(self) -> dict[str, list[Shape]]:
         """Return the offsets of all windows of each value."""
@@ -86,7 +97,8 @@ def _tiled(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
     last = Edit()
     for node in reversed(graph.nodes):
         out = node.outputs[0]
-        own = readers.get(out, ()) if node.op in _SHIFTS and out not in kept else ()
+        moves = node.op in _SHIFTS or node.op == "Concat"
+        own = readers.get(out, ()) if moves and out not in kept else ()
         if own and all((one.name, out) in unread or one.name in gone for one in own):
             gone.add(node.name)
             last.gone.add(node.name)
@@ -167,9 +179,13 @@ def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:
 
 
 def _windows(graph: MNGraph) -> dict[str, _Window]:
-    """Return the values that Slices and Pads make, as windows of others."""
+    """Return the values that Slices, Pads and Concats make, as windows of others."""
     found: dict[str, _Window] = {}
     for node in graph.device_nodes():
+        if node.op == "Concat":
+            ring = _ring(node, found, graph)
+            if ring is not None:
+                found[node.outputs[0]] = ring
         if node.op not in _SHIFTS:
             continue
         source = node.inputs[0]
@@ -178,13 +194,34 @@ def _windows(graph: MNGraph) -> dict[str, _Window]:
         if shift is None:
             continue
         before = _window(source, found, graph)
+        padded = node.op == "Pad"
         # Elements beside a slice are no zeros.
-        if node.op == "Pad" and source in found and not before.padded:
+        if padded and source in found and not before.padded:
             before = _Window(source, (0,) * len(shape))
         offset = tuple(a + b for a, b in zip(before.offset, shift, strict=True))
-        padded = node.op == "Pad"
-        found[node.outputs[0]] = _Window(before.source, offset, padded)
+        zeros = padded or before.zeros
+        found[node.outputs[0]] = _Window(before.source, offset, padded, zeros, before.rings)
     return found
+
+
+def _ring(node: MNNode, windows: Mapping[str, _Window], graph: MNGraph) -> _Window | None:
+    """Return the window of a Concat of the end of a value and what is before it; torch rolls so."""
+    parts = [windows[name] for name in node.inputs if name in windows]
+    if len(node.inputs) != 2 or len(parts) != 2:
+        return None
+    end, rest = parts
+    shape = graph.values[end.source].shape
+    axis = int(str(dict(node.attributes)["axis"])) % len(shape)
+    size, count = shape[axis], graph.values[node.inputs[0]].shape[axis]
+    meet = (end.offset[axis] - rest.offset[axis] + count) % size == 0
+    other = (end.source, end.rings, *end.offset[:axis], *end.offset[axis + 1 :])
+    same = other == (rest.source, rest.rings, *rest.offset[:axis], *rest.offset[axis + 1 :])
+    whole = graph.values[node.outputs[0]].shape == shape
+    if not (meet and same and whole) or end.zeros or rest.zeros:
+        return None
+    near = (end.offset[axis] + size // 2) % size - size // 2
+    offset = (*end.offset[:axis], near, *end.offset[axis + 1 :])
+    return _Window(end.source, offset, rings=end.rings | {axis})
 
 
 def _starts(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:
@@ -237,7 +274,9 @@ def _tiles_of(group: _Group, graph: MNGraph, target: Target) -> dict[int, _Tile]
         for offsets in group.sources().values()
         for axis, own in enumerate(zip(*offsets, strict=True))
     )
-    if beside or len(axes) > _AXES:
+    rings = {axis for source in group.sources() for axis in group.rings(source)}
+    zeros = any(one.zeros and group.rings(one.source) for one in group.windows.values())
+    if beside or zeros or len(axes) > _AXES or any(sizes[a] > least[a] for a in rings):
         return None
     units = prod(target.level_range[level.value] for level in TILE_LEVELS)
     powers = [1 << k for k in range(units.bit_length())]
@@ -247,9 +286,19 @@ def _tiles_of(group: _Group, graph: MNGraph, target: Target) -> dict[int, _Tile]
             axis: _Tile(count, -(-sizes[axis] // count))
             for axis, count in zip(axes, counts, strict=True)
         }
-        if not 1 < prod(counts) <= units or any(
-            tile.count > 1 and max(far[0][axis], far[1][axis]) > tile.places
+        # The tiles of a ring take all its elements.
+        open_ring = any(
+            tile.count == 1 or tile.count * tile.places > sizes[axis]
             for axis, tile in tiles.items()
+            if axis in rings
+        )
+        if (
+            not 1 < prod(counts) <= units
+            or open_ring
+            or any(
+                tile.count > 1 and max(far[0][axis], far[1][axis]) > tile.places
+                for axis, tile in tiles.items()
+            )
         ):
             continue
         words = max(
@@ -346,7 +395,9 @@ class _Cut:
                 (axis, tile.count, tile.places, before[axis], reach[axis])
                 for axis, tile in self._tiles.items()
             ]
-            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), _facts(rows)), near)
+            ends = tuple(int(axis in self._group.rings(source)) for axis in self._tiles)
+            facts = (*_facts(rows), *(((TILE_RINGS, ends),) if any(ends) else ()))
+            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), facts), near)
         self._known[name] = cut
         if all(reach[axis] == tile.places for axis, tile in self._tiles.items()):
             return cut

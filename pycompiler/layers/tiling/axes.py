@@ -18,7 +18,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import IntArray, Target
-from ...pfvm.device_functions import TILE_FACTS
+from ...pfvm.device_functions import TILE_FACTS, TILE_RINGS
 
 #: The levels that tiles may lie on, in the order of their digits: minor first.
 TILE_LEVELS = (Level.PE, Level.MAB, Level.L1B, Level.L2B)
@@ -29,7 +29,8 @@ class TiledAxis:
     """Axis ``source`` of the input, with ``size`` elements, that is cut into ``count`` tiles.
 
     ``tiles`` is the axis of the tiles in the result. The places of a tile are the axis behind it.
-    With one tile there is no axis of tiles: ``tiles`` is the axis of the places.
+    With one tile there is no axis of tiles: ``tiles`` is the axis of the places. The ends of a
+    ``ring`` are neighbours: its tiles take all elements, and no place is 0.
     """
 
     source: int
@@ -39,6 +40,7 @@ class TiledAxis:
     places: int
     before: int
     reach: int
+    ring: bool = False
 
     @property
     def inner(self) -> int:
@@ -69,13 +71,16 @@ def _axes(node: MNNode, graph: MNGraph) -> Iterator[TiledAxis | ExtendedAxis]:
     facts = dict(node.attributes)
     columns = [tuple(int(v) for v in facts[name]) for name in TILE_FACTS]  # type: ignore[union-attr]
     given = {axis: numbers for axis, *numbers in zip(*columns, strict=True)}
+    rings = facts.get(TILE_RINGS, (0,) * len(given))
+    ends = dict(zip(given, rings, strict=True))  # type: ignore[arg-type]
     place = 0
     for axis, size in enumerate(graph.values[node.inputs[0]].shape):
         count, places, before, reach = given.get(axis, (1, size, 0, size))
         if count == 1 and not before and reach >= size:
             yield ExtendedAxis(axis, place, size, reach)
         else:
-            yield TiledAxis(axis, place, size, count, places, before, reach)
+            ring = bool(ends.get(axis, 0))
+            yield TiledAxis(axis, place, size, count, places, before, reach, ring)
         place += 1 + (count > 1)
 
 

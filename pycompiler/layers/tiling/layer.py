@@ -8,7 +8,7 @@ from ...code.nest import Nest
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layouts, Ways
 from ...machine import Target
-from ...pfvm.device_functions import TILE_FACTS, TILES
+from ...pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 from ..base import Cut, OtherLm, not_apart
 from ..data_movement import Moving
 from .axes import other_axes
@@ -25,7 +25,7 @@ class Tiles(Moving, OtherLm):
     """
 
     op = TILES
-    attributes = frozenset(TILE_FACTS)
+    attributes = frozenset({*TILE_FACTS, TILE_RINGS})
     rigid = True
 
     def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:

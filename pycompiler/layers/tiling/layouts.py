@@ -321,6 +321,9 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         if digits is None:
             yield f"the tiles of axis {axis.source} in layout {theirs}"
             continue
+        tiles = digits.local.size * prod(group.size for group in digits.groups)
+        if axis.ring and (tiles != axis.count or axis.count * axis.places != axis.size):
+            yield f"the ring of axis {axis.source} in tiles that it does not fill"
         if any(part.level is not Level.ADDR for part in right[axis.inner]):
             yield f"the places of tiles of axis {axis.source} on units"
         # An element lies in the unit of its tile, and all PEs have it at the same address.

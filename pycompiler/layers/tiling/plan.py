@@ -129,7 +129,7 @@ def _exchanges(
 ) -> Iterator[Exchange]:
     """Yield the passes that bring the halo of an axis."""
     halo = [(r, (r - axis.before) // axis.places) for r in range(axis.reach)]
-    halo = [(r, away) for r, away in halo if away and abs(away) < axis.count]
+    halo = [(r, away) for r, away in halo if away and (axis.ring or abs(away) < axis.count)]
     if not halo:
         return
     count = digits.local.size
@@ -143,7 +143,7 @@ def _exchanges(
         ]
     )
     carry = np.array([(tile + away) // count for tile, _, away in rows])
-    last = len(groups) == 1
+    last = len(groups) == 1 and not axis.ring
     yield Exchange(groups[0].level, _moves(groups[0], goal, origin, carry, others, last, target))
     for number, group in enumerate(groups[1:], 1):
         below = groups[:number]
@@ -158,7 +158,7 @@ def _exchanges(
         for (step, chosen), found in meeting.items():
             at = np.array(found)
             amount = np.full(at.size, step)
-            last = number == len(groups) - 1
+            last = number == len(groups) - 1 and not axis.ring
             moves = _moves(group, at, at, amount, others, last, target)
             for units in _covers(np.frombuffer(chosen, dtype=bool), below, target):
                 yield Exchange(group.level, moves, units)
@@ -207,6 +207,8 @@ def _zeros(
     axis: TiledAxis, digits: TileDigits, others: IntArray, reach: IntArray, target: Target
 ) -> Iterator[Zeros]:
     """Yield the places of an axis that no element of it has."""
+    if axis.ring:
+        return
     count = digits.local.size
     tiles = count * np.arange(int(np.prod([g.size for g in digits.groups])), dtype=np.int64)
     alike: dict[bytes, list[int]] = {}

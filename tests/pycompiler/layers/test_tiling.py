@@ -36,9 +36,11 @@ def reference(x: np.ndarray, node: MNNode) -> np.ndarray:
     """Cut the axes of ``x`` from the last to the first; -1 where there is no element."""
     facts = dict(node.attributes)
     names = ("axes", "counts", "places", "before", "reach")
-    rows = zip(*(facts[name] for name in names), strict=True)
-    for axis, count, places, before, reach in reversed(list(rows)):
+    rings = facts.get("rings", (0,) * len(facts["axes"]))
+    rows = zip(*(facts[name] for name in names), rings, strict=True)
+    for axis, count, places, before, reach, ring in reversed(list(rows)):
         index = np.arange(count)[:, None] * places + np.arange(reach) - before
+        index = index % x.shape[axis] if ring else index
         inside = (index >= 0) & (index < x.shape[axis])
         wide = [1] * axis + [count, reach] + [1] * (x.ndim - axis - 1)
         x = np.take(x, np.clip(index, 0, x.shape[axis] - 1), axis=axis)
@@ -70,6 +72,17 @@ def some_node(rng: random.Random, most: int) -> tuple[tuple[int, ...], MNNode]:
         shape[axis] //= 2
     names = ("axes", "counts", "places", "before", "reach")
     attributes = tuple(zip(names, zip(*columns, strict=True), strict=True))
+    full = [
+        count > 1 and count & (count - 1) == 0 and shape[axis] == count * places
+        for axis, count, places, *_ in columns
+    ]
+    near = [
+        max(before, reach - before - places) < count * places
+        for _, count, places, before, reach in columns
+    ]
+    if rng.random() < 0.5:
+        rings = tuple(int(a and b) for a, b in zip(full, near, strict=True))
+        attributes = (*attributes, ("rings", rings))
     return tuple(shape), MNNode("n", TILES, ("x",), ("y",), attributes)
 
 

@@ -132,6 +132,32 @@ def test_updates_in_place(kept: int) -> None:
     assert TILES in {node.op for node in result.graph.nodes}
 
 
+@pytest.mark.parametrize("shape", [(64, 16), (30, 32), (8, 12, 16), (15, 21)])
+def test_rings(shape: tuple[int, ...]) -> None:
+    """Axes that `torch.roll` closes are cut where tiles of equal size take all of them."""
+    seed = random.randrange(10**6)
+    print(f"{seed=}")
+    rng = random.Random(seed)
+    axes = [axis for axis in range(len(shape)) if rng.random() < 0.7] or [0]
+    shifts = [(axis, rng.choice([-2, -1, 1, 2, shape[axis] - 1])) for axis in axes]
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        u = given["u"]
+        for _ in range(2):
+            total = u - torch.roll(u, [1, -1], [0, 1])
+            for axis, shift in shifts:
+                total = total + 0.5 * torch.roll(u, shift, axis)
+            u = torch.maximum(total, -u)
+        return {"y": u}
+
+    given = {"u": torch.randn(*shape)}
+    result, report = compiled(optimise(export(function, given)), "mncore2")
+    assert report["host_fallback"] == []
+    found = run(result, {"u": given["u"].numpy()}, "mncore2")["y"]
+    np.testing.assert_allclose(found, function(given)["y"].numpy(), rtol=2.0**-20, atol=2.0**-20)
+    assert (TILES in {node.op for node in result.graph.nodes}) == any(n % 2 == 0 for n in shape)
+
+
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
 @pytest.mark.parametrize("number", range(tried(4)))
 def test_drawn_stencils(number: int, machine: str) -> None:
