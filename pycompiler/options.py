@@ -157,7 +157,10 @@ _EXECUTOR: _Values = (
     f"{', '.join(map(repr, EXECUTORS))}, '{CLUSTER}HOST:PORT' or a concurrent.futures.Executor",
     _is_executor,
 )
-_REWRITES: _Values = "names of rewrites, with commas", _are_rewrites
+_REWRITES: _Values = (
+    f"some of {', '.join(row.name for row in REWRITES if not row.needed)}, with commas",
+    _are_rewrites,
+)
 _ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
 _OVERRIDES: _Values = "a dict of value name to decisions", _is_overrides
 
@@ -191,7 +194,7 @@ class Options:
     skip_rewrites: frozenset[str] = option(
         (),
         _REWRITES,
-        "rewrites to leave out, as `pycompiler rewrites` lists them: their names, with commas",
+        "rewrites to leave out; `pycompiler rewrites` says what each does",
         read=_names_of,
     )
     strict: bool = option(

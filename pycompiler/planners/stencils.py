@@ -25,27 +25,12 @@ from ..layers.tiling.axes import TILE_LEVELS
 from ..machine import Target
 from ..pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 from ..pfvm.names import reserved
+from .stencil_windows import MOVES, Shape, Window, window_of, windows_of
 
-Shape = tuple[int, ...]
 #: The element types of values that are cut.
 _CUT = ("float", "double", "bool")
 #: The tiles of a PE take at most this share of LM0, and at most so many axes are cut.
 _SHARE, _AXES = 1 / 8, 4
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A value whose element ``i`` is element ``i + offset`` of ``source``, or 0 outside of it.
-
-    Axes in ``rings`` have no outside: behind the last element comes the first. ``zeros`` says
-    whether a window may read outside, ``padded`` whether a Pad made it.
-    """
-
-    source: str
-    offset: Shape
-    padded: bool = False
-    zeros: bool = False
-    rings: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -57,7 +42,7 @@ class _Group:
     """
 
     nodes: list[MNNode] = field(default_factory=list)
-    windows: dict[str, _Window] = field(default_factory=dict)
+    windows: dict[str, Window] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     spread: set[str] = field(default_factory=set)
 
@@ -87,18 +72,20 @@ def _tiled(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
     kept = {*facts.exact, *(name for _, name in graph.outputs)}
     taken = {*graph.values, *(node.name for node in graph.nodes)}
     readers, unread, gone = graph.readers(), set[tuple[str, str]](), set[str]()
+    whole = set(kept)
     for group in _groups(graph, kept, readers):
         tiles = _tiles_of(group, graph, facts.target)
         if tiles is not None:
             edit = _Cut(group, tiles, graph, readers, kept, taken).edit()
             unread |= set(edit.inputs)
             gone |= edit.gone
+            # These are read whole: no Slice, Pad or Concat that makes one may go.
+            whole |= {*group.sources(), *group.spread}
             yield edit
     last = Edit()
     for node in reversed(graph.nodes):
         out = node.outputs[0]
-        moves = node.op in _SHIFTS or node.op == "Concat"
-        own = readers.get(out, ()) if moves and out not in kept else ()
+        own = readers.get(out, ()) if node.op in MOVES and out not in whole else ()
         if own and all((one.name, out) in unread or one.name in gone for one in own):
             gone.add(node.name)
             last.gone.add(node.name)
@@ -113,7 +100,7 @@ def _groups(
     graph: MNGraph, kept: set[str], readers: Mapping[str, list[MNNode]]
 ) -> Iterator[_Group]:
     """Yield the groups in which several windows of one value meet."""
-    windows, together = _windows(graph), DisjointSets[str]()
+    windows, together = windows_of(graph), DisjointSets[str]()
     pointwise: dict[str, MNNode] = {}
     inside: set[str] = set()
     read: dict[str, list[str]] = {}
@@ -139,7 +126,7 @@ def _groups(
         group.nodes.append(node)
         for leaf in read[name]:
             if graph.values[leaf].shape == graph.values[node.outputs[0]].shape:
-                group.windows[leaf] = _window(leaf, windows, graph)
+                group.windows[leaf] = window_of(leaf, windows, graph)
             else:
                 group.spread.add(leaf)
     for name, window in windows.items():
@@ -158,12 +145,8 @@ def _groups(
             yield group
 
 
-def _source(name: str, windows: Mapping[str, _Window]) -> str:
+def _source(name: str, windows: Mapping[str, Window]) -> str:
     return windows[name].source if name in windows else name
-
-
-def _window(name: str, windows: Mapping[str, _Window], graph: MNGraph) -> _Window:
-    return windows.get(name) or _Window(name, (0,) * len(graph.values[name].shape))
 
 
 def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:
@@ -177,83 +160,6 @@ def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:
         return False
     return layer.unsupported(node, graph, [device_dtype(one.type.elem) for one in values]) is None
 
-
-def _windows(graph: MNGraph) -> dict[str, _Window]:
-    """Return the values that Slices, Pads and Concats make, as windows of others."""
-    found: dict[str, _Window] = {}
-    for node in graph.device_nodes():
-        if node.op == "Concat":
-            ring = _ring(node, found, graph)
-            if ring is not None:
-                found[node.outputs[0]] = ring
-        if node.op not in _SHIFTS:
-            continue
-        source = node.inputs[0]
-        shape = graph.values[source].shape
-        shift = _SHIFTS[node.op](dict(node.attributes), shape)
-        if shift is None:
-            continue
-        before = _window(source, found, graph)
-        padded = node.op == "Pad"
-        # Elements beside a slice are no zeros.
-        if padded and source in found and not before.padded:
-            before = _Window(source, (0,) * len(shape))
-        offset = tuple(a + b for a, b in zip(before.offset, shift, strict=True))
-        zeros = padded or before.zeros
-        found[node.outputs[0]] = _Window(before.source, offset, padded, zeros, before.rings)
-    return found
-
-
-def _ring(node: MNNode, windows: Mapping[str, _Window], graph: MNGraph) -> _Window | None:
-    """Return the window of a Concat of the end of a value and what is before it; torch rolls so."""
-    parts = [windows[name] for name in node.inputs if name in windows]
-    if len(node.inputs) != 2 or len(parts) != 2:
-        return None
-    end, rest = parts
-    shape = graph.values[end.source].shape
-    axis = int(str(dict(node.attributes)["axis"])) % len(shape)
-    size, count = shape[axis], graph.values[node.inputs[0]].shape[axis]
-    meet = (end.offset[axis] - rest.offset[axis] + count) % size == 0
-    other = (end.source, end.rings, *end.offset[:axis], *end.offset[axis + 1 :])
-    same = other == (rest.source, rest.rings, *rest.offset[:axis], *rest.offset[axis + 1 :])
-    whole = graph.values[node.outputs[0]].shape == shape
-    if not (meet and same and whole) or end.zeros or rest.zeros:
-        return None
-    near = (end.offset[axis] + size // 2) % size - size // 2
-    offset = (*end.offset[:axis], near, *end.offset[axis + 1 :])
-    return _Window(end.source, offset, rings=end.rings | {axis})
-
-
-def _starts(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:
-    """Return where a Slice of step 1 begins on each axis."""
-    starts, ends, axes, steps = (_ints(facts, name) for name in ("starts", "ends", "axes", "steps"))
-    if starts is None or ends is None or any(step != 1 for step in steps or ()):
-        return None
-    shift = [0] * len(shape)
-    for axis, start, end in zip(axes or range(len(shape)), starts, ends, strict=False):
-        shift[axis] = slice(start, end).indices(shape[axis])[0]
-    return tuple(shift)
-
-
-def _pads(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:
-    """Return minus the zeros that a Pad puts in front of each axis."""
-    pads, axes = _ints(facts, "pads"), _ints(facts, "axes") or range(len(shape))
-    zeros = facts.get("constant_value", 0.0) == 0.0 and facts.get("mode", "constant") == "constant"
-    if pads is None or not zeros or any(pad < 0 for pad in pads):
-        return None
-    shift = [0] * len(shape)
-    for axis, pad in zip(axes, pads, strict=False):
-        shift[axis] = -pad
-    return tuple(shift)
-
-
-def _ints(facts: Mapping[str, Attribute], name: str) -> tuple[int, ...] | None:
-    """Return an attribute of whole numbers; None if it is missing: a value has it then."""
-    found = facts.get(name)
-    return tuple(map(int, found)) if isinstance(found, tuple) else None
-
-
-_SHIFTS = {"Slice": _starts, "Pad": _pads}
 
 # -- tiles -----------------------------------------------------------------------------------
 

@@ -110,6 +110,21 @@ def check(model: onnx.ModelProto, data: Data, machine: str, **options: object) -
     return {node.op for node in result.graph.nodes}
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("fill", ["a number", "a value", "zeros around a slice"])
+def test_what_is_no_window(fill: str) -> None:
+    """Zeros are outside of a whole value only: other numbers, and zeros around a slice, are not."""
+    net = Net(random.Random(1), 24, 16)
+    around = fill == "zeros around a slice"
+    source = net.cut("x", 0, 16, 0) if around else "x"
+    filled = {"a number": [net.number(2.5)], "a value": [net.input()], "zeros around a slice": []}
+    pads = net.ints(*((5, 0, 5, 0) if around else (1, 0, 1, 0)))
+    padded = net.put("Pad", source, pads, *filled[fill])
+    near, far = (net.cut(padded, start, start + 24, 0) for start in (0, 2))
+    model, data = net.model([net.put("Add", near, far)]), inputs_of(net)
+    check(model, {name: np.asarray(array) for name, array in data.items()}, "mncore2")
+
+
 @pytest.mark.parametrize("kept", [1, 2, 12])
 def test_updates_in_place(kept: int) -> None:
     """What `u[1:-1] = ...` writes meets what stays; few rows of many are written one by one."""
