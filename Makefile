@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycom
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo browser test rust test-rust test-python test-long test-host test-matrix corpus fuzz lint lint-rust lint-python manual docs bench guard install clean
+.PHONY: demo browser test rust test-rust test-python test-long test-host test-matrix corpus fuzz lint lint-rust lint-python manual pictures extension docs bench guard install clean
 
 install: $(STAMP)
 
@@ -112,6 +112,15 @@ manual: $(STAMP)
 	$(BIN)/python -m pycompiler.document_options
 	$(BIN)/python -m pycompiler.rewriting.document
 	$(BIN)/python -m pycompiler.errors.document
+
+# The pictures of the pages: drawings from the spec, what commands print, and the dashboard in a browser (`make browser`).
+# `make pictures NAMES="chip.svg dashboard.png"` makes some. `make test` fails when the drawings are stale.
+pictures: $(STAMP)
+	PYTHONPATH=docs $(BIN)/python -m pictures $(NAMES)
+
+# The extension for VS Code, in build/.
+extension: $(STAMP)
+	$(BIN)/python editors/vscode/pack.py
 
 # The pages as a site, in build/site. Every warning is an error, so all links and anchors must exist.
 docs: $(STAMP)

@@ -1,20 +1,18 @@
 "use strict";
-// Starts `emu2 lsp` for .vsm files. The debugger needs no code: package.json names its command.
+// Starts `emu2 lsp` for sources. The debugger needs no code: package.json names its command.
 
-const { workspace } = require("vscode");
-const { LanguageClient } = require("vscode-languageclient/node");
+const vscode = require("vscode");
+const { start } = require("./client");
 
-let client;
+let stop;
 
-function activate() {
-  const spec = workspace.getConfiguration("emu2").get("spec", "mncore2");
-  const server = { command: "emu2", args: ["lsp", "--spec", spec] };
-  client = new LanguageClient("emu2", "emu2", server, { documentSelector: [{ language: "vsm" }] });
-  return client.start();
+async function activate() {
+  const spec = vscode.workspace.getConfiguration("emu2").get("spec", "mncore2");
+  stop = await start(vscode, { command: "emu2", args: ["lsp", "--spec", spec] }, ["vsm", "vsmlink"]);
 }
 
 function deactivate() {
-  return client && client.stop();
+  return stop && stop();
 }
 
 module.exports = { activate, deactivate };

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -109,10 +115,71 @@ def test_the_extension_starts_the_language_server() -> None:
     code = (FOLDER / manifest["main"]).read_text(encoding="utf-8")
     assert '{ command: "emu2", args: ["lsp", "--spec", spec] }' in code
     assert {option for one in lsp.params for option in one.opts} >= {"--spec"}
-    modules = set(re.findall(r'require\("([\w-]+)', code)) - {"vscode"}
-    assert modules == set(manifest["dependencies"])
+    both = code + (FOLDER / "client.js").read_text(encoding="utf-8")
+    # Nothing has to be installed beside it: `child_process` is a part of the editor.
+    assert set(re.findall(r'require\("([^"]+)', both)) == {"vscode", "./client", "child_process"}
+    assert "dependencies" not in manifest
     settings = manifest["contributes"]["configuration"]["properties"]
     assert {f"emu2.{name}" for name in re.findall(r'\.get\("(\w+)"', code)} == set(settings)
     language, linked = manifest["contributes"]["languages"]
     assert linked["extensions"] == ["._vsm"]
-    assert f'language: "{language["id"]}"' in code
+    assert f'["{language["id"]}", "{linked["id"]}"]' in code
+
+
+def test_the_package_has_the_parts_of_a_vsix(tmp_path: Path) -> None:
+    made = runpy.run_path(str(FOLDER / "pack.py"))
+    package = made["pack"](tmp_path / "a.vsix")
+    again = made["pack"](tmp_path / "b.vsix")
+    assert package.read_bytes() == again.read_bytes()
+    with zipfile.ZipFile(package) as packed:
+        assert packed.testzip() is None
+        names = set(packed.namelist())
+        types = ElementTree.fromstring(packed.read("[Content_Types].xml"))
+        manifest = ElementTree.fromstring(packed.read("extension.vsixmanifest"))
+        facts = json.loads(packed.read("extension/package.json"))
+    endings = {one.attrib["Extension"] for one in types}
+    assert {Path(name).suffix for name in names - {"[Content_Types].xml"}} <= endings
+    space = {"v": "http://schemas.microsoft.com/developer/vsx-schema/2011"}
+    identity = manifest.find("v:Metadata/v:Identity", space)
+    assert identity is not None
+    wanted = {"Id": facts["name"], "Version": facts["version"], "Publisher": facts["publisher"]}
+    assert wanted.items() <= identity.attrib.items()
+    engine = manifest.find("v:Metadata/v:Properties/v:Property", space)
+    assert engine is not None
+    assert engine.attrib["Value"] == facts["engines"]["vscode"]
+    assets = {one.attrib["Path"] for one in manifest.findall("v:Assets/v:Asset", space)}
+    assert assets <= names
+    parts = facts["contributes"]
+    named = [facts["main"], *(one["path"] for one in parts["grammars"])]
+    named += [one["configuration"] for one in parts["languages"]]
+    named += ["./client.js"]
+    assert {f"extension/{name.removeprefix('./')}" for name in named} <= names
+
+
+_DRIVE = ROOT / "tests" / "data" / "vscode_client.js"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+def test_the_client_hands_the_editor_what_the_server_says(tmp_path: Path) -> None:
+    pytest.importorskip("pygls")
+    path = tmp_path / "a.vsm"
+    done = subprocess.run(
+        ["node", str(_DRIVE), str(FOLDER / "client.js"), sys.executable, str(path)],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    wrong = found["wrong"]
+    assert (wrong["code"], wrong["severity"], wrong["source"]) == ("A0102", 0, "emu2")
+    assert wrong["range"] == {
+        "start": {"line": 0, "character": 0},
+        "end": {"line": 0, "character": 6},
+    }
+    assert emu2.Spec.load("mini").page("fvmul").rstrip() in found["hover"]["contents"]["value"]
+    assert {"fvmul", "fvfma"} & {item["insertText"] for item in found["items"]}
+    assert {item["kind"] for item in found["items"]} == {2}  # a function
+    assert found["definition"]["uri"].startswith("file://")
+    assert "language server is not there" in found["warning"]

@@ -1,0 +1,56 @@
+"""The pictures of the pages: drawings are what the script makes, and no file is left over."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from pictures.__main__ import DRAWN, FOLDER, made
+from pictures.chip import LEVELS, chip, size
+
+import emu2
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawings_are_what_the_script_makes(name: str) -> None:
+    text = (FOLDER / f"{name}").read_text(encoding="utf-8")
+    assert text == DRAWN[name](), "make pictures"
+
+
+def test_pages_show_all_pictures_and_no_others() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "editors").rglob("*.md")]
+    shown = {
+        (page.parent / place).resolve()
+        for page in pages
+        for place in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    files = {path for end in ("svg", "png") for path in (ROOT / "docs").rglob(f"*.{end}")}
+    assert shown == files
+    assert {path.name for path in files} == set(made())
+
+
+def test_pictures_ask_no_network_and_run_nothing() -> None:
+    for path in FOLDER.glob("*.svg"):
+        for element in ElementTree.fromstring(path.read_text(encoding="utf-8")).iter():
+            assert not element.tag.endswith(("script", "image", "foreignObject")), path
+            text = " ".join([*element.attrib.values(), element.text or ""])
+            assert not re.search(r"url\(http|@import|src:", text), path
+
+
+@pytest.mark.parametrize("name", ["mncore2", "mini"])
+def test_the_chip_has_the_counts_and_sizes_of_the_spec(name: str) -> None:
+    spec, text = emu2.Spec.load(name), chip(name)
+    inner = len(re.findall('class="chosen"', text))
+    assert inner == len(LEVELS)
+    machine = emu2.Machine(spec)
+    assert f"{machine.read('lm0', count=1).size:,} PEs" in text
+    amount, unit = size(spec, "lm0").split()
+    longs = int(amount) * 1024 // 8
+    assert unit == "KiB"
+    assert machine.read("lm0", count=longs).shape[-1] == longs
+    with pytest.raises(emu2.EmulatorError, match="reach past"):
+        machine.read("lm0", count=longs + 1)
