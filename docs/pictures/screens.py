@@ -80,14 +80,6 @@ def page(place: str, high: int) -> bytes:
     return shot(f"file://{compiled()}/dashboard/index.html#/{place}", 1100, high)
 
 
-def node_of(operator: str) -> int:
-    """Return the number of the first node of an operator."""
-    import json
-
-    rows = json.loads((compiled() / "encoder" / "report.json").read_text())["nodes"]
-    return next(k for k, row in enumerate(rows) if row["op"] == operator)
-
-
 def notebook() -> bytes:
     """Return the first notebook of the examples, with its outputs."""
     import nbformat
@@ -109,7 +101,8 @@ PRINTED: dict[str, Callable[[], str]] = {
     "roofline.svg": lambda: _drawn("profile encoder"),
 }
 SHOTS: dict[str, Callable[[], bytes]] = {
-    "dashboard.png": lambda: page(f"0/node/{node_of('MatMul')}", 900),
-    "dashboard_timeline.png": lambda: page("0/timeline", 700),
+    "dashboard_memory.png": lambda: page("0/memory/LM0", 760),
+    "dashboard_switch.png": lambda: page("0/switches/0", 1000),
+    "dashboard_timeline.png": lambda: page("0/timeline", 760),
     "notebooks.png": notebook,
 }

@@ -70,55 +70,18 @@ const dashboard = (() => {
     return own;
   }
 
-  /**
-   * A table that sorts by its columns and draws more rows as one scrolls.
-   * A column has `title`, `of` (row to value), and may have `show` (row to element) and `number`.
-   */
-  function table(columns, rows, sorted) {
-    const body = growing(h("tbody"), 150, "more rows below");
-    let shown = rows;
-    let by = sorted || null;
-    const heads = columns.map((column, k) => h("th", {
-      class: `sorts${column.number ? " number" : ""}`,
-      "data-column": column.title,
-      onclick: () => {
-        by = by && by.column === k ? { column: k, down: !by.down } : { column: k, down: !!column.number };
-        arrange();
-      },
-    }, column.title));
-    function arrange() {
-      if (by) {
-        const { of } = columns[by.column];
-        const sign = by.down ? -1 : 1;
-        shown = [...shown].sort((a, b) => {
-          const [x, y] = [of(a), of(b)];
-          return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
-        });
-      }
-      heads.forEach((head, k) => { head.textContent = columns[k].title + (by && by.column === k ? (by.down ? " ↓" : " ↑") : ""); });
-      body.set(shown, (row) => h("tr", null, columns.map((column) => {
-        const value = column.show ? column.show(row) : column.of(row);
-        return h("td", { class: column.number ? "number" : "" }, typeof value === "number" ? number(value) : value);
-      })));
-    }
-    arrange();
-    return {
-      element: h("div", null, h("table", { class: "wide" }, h("thead", null, h("tr", null, heads)), body.elements[0]), body.elements[1]),
-      keep(test) { shown = rows.filter(test); arrange(); return shown.length; },
-    };
-  }
-
   function tip(text, event) {
     const box = document.getElementById("tip");
     box.hidden = !text;
     if (!text) return;
     box.textContent = text;
-    box.style.left = `${Math.min(event.clientX + 14, innerWidth - 470)}px`;
+    box.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8))}px`;
     box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 8)}px`;
   }
 
   const tabs = [["", "Overview", null], ["nodes", "Nodes", "nodes"], ["graph", "Graph", "graph"], ["memory", "Memory", "memory"],
-    ["timeline", "Time line", "timeline"], ["roofline", "Roofline", "roofline"], ["passes", "Passes", "passes"], ["log", "Log", "log"]];
+    ["timeline", "Time line", "timeline"], ["switches", "Switches", "switches"],
+    ["roofline", "Roofline", "roofline"], ["tuning", "Tuning", "tuning"], ["passes", "Passes", "passes"], ["log", "Log", "log"]];
 
   function head(compile, place, now) {
     const top = document.getElementById("top");
@@ -130,7 +93,47 @@ const dashboard = (() => {
         parts.push(h("a", { href: `#/${place}${path ? `/${path}` : ""}`, class: now === path ? "now" : "" }, title));
       }
     }
-    top.replaceChildren(...parts);
+    top.replaceChildren(...parts, h("span", { class: "space" }), h("span", { class: "dim keys", title: "/ search, arrows move a picture, + and - enlarge it, 0 shows all of it" }, "keys: / ← → + - 0"), themeButton());
+    document.documentElement.style.setProperty("--top", `${top.offsetHeight}px`);
+  }
+
+  const themes = { auto: "◐", light: "☀", dark: "☾" };
+
+  /** Colours of pages: those of the system, or what the button says. */
+  function themed(choice) {
+    if (choice === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = choice;
+    dispatchEvent(new Event("themed"));
+  }
+
+  function chosenTheme() {
+    try { return themes[localStorage.theme] ? localStorage.theme : "auto"; } catch { return "auto"; }
+  }
+
+  function themeButton() {
+    const say = (now) => [`colours: ${now}`, themes[now]];
+    const button = h("button", {
+      id: "theme", onclick: () => {
+        const names = Object.keys(themes);
+        const next = names[(names.indexOf(button.dataset.theme) + 1) % names.length];
+        try { localStorage.theme = next; } catch { /* a page from disk may have no storage */ }
+        set(next);
+      },
+    });
+    function set(now) {
+      button.dataset.theme = now;
+      [button.title, button.textContent] = say(now);
+      button.setAttribute("aria-label", button.title);
+      themed(now);
+    }
+    set(chosenTheme());
+    return button;
+  }
+
+  /** The colours of the page as a canvas needs them. */
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    return Object.fromEntries(["ink", "dim", "line", "soft", "paper", "blue", "orange"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }
 
   let turn = 0;
@@ -170,7 +173,16 @@ const dashboard = (() => {
 
   const node = (place, row, text) => h("a", { href: `#/${place}/node/${row}` }, text);
 
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const search = document.querySelector("main input[type=search]");
+    if (!search) return;
+    event.preventDefault();
+    search.focus();
+  });
+  addEventListener("resize", () => document.documentElement.style.setProperty("--top", `${document.getElementById("top").offsetHeight}px`));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themed")));
   addEventListener("hashchange", show);
   addEventListener("load", show);
-  return { take, load, h, svg, number, percent, growing, table, tip, head, route, view, node };
+  return { take, load, h, svg, number, percent, growing, tip, head, route, view, node, colours };
 })();

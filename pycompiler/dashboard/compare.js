@@ -2,7 +2,7 @@
 // Two compiles side by side: which nodes became slower, and what changed about them.
 
 (() => {
-  const { h, load, number, table, head, route, node } = dashboard;
+  const { h, load, number, head, route, node } = dashboard;
 
   function reasons(a, b) {
     if (!a) return ["only in the second"];
@@ -59,20 +59,22 @@
     const words = (row) => (row.dram_words ? row.dram_words.read + row.dram_words.written : undefined);
     const options = [...new Set([...Object.keys(a.options || {}), ...Object.keys(b.options || {})])]
       .map((key) => [key, JSON.stringify((a.options || {})[key]), JSON.stringify((b.options || {})[key])]).filter(([, x, y]) => x !== y);
-    const made = table([
+    const made = dashboard.table([
       { title: "node", of: (row) => row.name, show: (row) => (row.b ? node(other, row.b.k, row.name || "(no name)") : row.a ? node(one, row.a.k, row.name || "(no name)") : row.name) },
       { title: "operator", of: (row) => row.op },
-      { title: "change", of: (row) => Math.abs(row.after - row.before), number: true, show: (row) => h("span", { class: row.after > row.before ? "more" : row.after < row.before ? "less" : "" }, `${row.after > row.before ? "+" : ""}${number(row.after - row.before)}`) },
-      { title: "cycles before", of: (row) => row.before, number: true },
-      { title: "after", of: (row) => row.after, number: true },
+      { title: "change", unit: "cycles", of: (row) => Math.abs(row.after - row.before), number: true, show: (row) => h("span", { class: row.after > row.before ? "more" : row.after < row.before ? "less" : "" }, `${row.after > row.before ? "+" : ""}${number(row.after - row.before)}`) },
+      { title: "before", unit: "cycles", of: (row) => row.before, number: true },
+      { title: "after", unit: "cycles", of: (row) => row.after, number: true },
       { title: "what differs", of: (row) => row.why.join("; "), show: (row) => h("span", { class: "dim" }, row.why.join("; ")) },
-    ], changed, { column: 2, down: true });
+    ], changed, { sorted: { column: 2, down: true }, name: "comparison", noun: "nodes" });
+    const lines = await dashboard.timelines([[a, one], [b, other]]);
     return [h("h1", null, link(a, one), " → ", link(b, other)),
       ...[a, b].filter((own) => own.error).map((own) => [h("p", null, own.name), dashboard.errorBox(own.error)]).flat(),
       h("table", { id: "totals" }, h("tbody", null, figure("status", (row) => row.status), figure("cycles", (row) => row.cycles), figure("steps", (row) => row.steps), figure("DRAM words", words),
         figure("nodes", (row) => row.nodes), figure("times the bound", (row) => (row.bound || {}).factor ?? undefined), figure("seconds to compile", (row) => row.seconds),
         ...["products", "switches", "transfers", "elementwise", "waits"].map((kind) => figure(`cycles of ${kind}`, (row) => (row.cycle_shares && kind in row.cycle_shares ? Math.round(row.cycle_shares[kind] * row.cycles) : undefined))))),
       h("h2", null, "Options that differ"), options.length ? h("table", null, options.map((cells) => h("tr", null, cells.map((text) => h("td", { class: "mono" }, text ?? "(default)"))))) : h("p", { class: "dim" }, "None."),
+      ...lines,
       h("h2", null, `${number(changed.length)} of ${number(all.length)} nodes differ`), made.element];
   });
 })();

@@ -12,8 +12,10 @@ from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level
 from ..graph.verify import layout_ranges
 from ..machine import Target
+from ..profile.nodes import name_of
 from ..profile.programs import Line, Program
 from .collect import Compile, Sources
+from .estimates import estimates, peaks
 from .simulated import chosen, read_simulated
 
 MOST_LINES = 2000  # of the code of one node
@@ -25,8 +27,12 @@ def rows_of_nodes(found: Compile) -> list[dict[str, Any]]:
     Nodes of the host have no row in the report.
     """
     rows = [_row(row) for row in found.rows]
-    if found.graph is not None:
+    if found.graph is not None and found.target is not None:
         placed = place_nodes(found.graph, found.rows)
+        expected = estimates(found.graph, found.target, placed)
+        highest = peaks(found.graph, found.target, placed)
+        for number, row in enumerate(rows):
+            row |= {"expected": expected.get(number), "peak": highest.get(number)}
         for node, place in zip(found.graph.nodes, placed, strict=True):
             if place is None:
                 rows.append(_bare_row(node, found.graph))
@@ -60,6 +66,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         **{"waits": row["wait_cycles"], "mads": row["multiply_adds"], "slot": slot},
         **{"read": words.get("read", 0), "written": words.get("written", 0)},
         **{"use": row.get("utilisation", 0), "source": row.get("source"), "busy": dict(busy)},
+        **{"module": module_of(row["node"])},
     }
 
 
@@ -71,7 +78,14 @@ def _bare_row(node: MNNode, graph: MNGraph) -> dict[str, Any]:
         **{"layout": "" if value is None or value.layout is None else str(value.layout)},
         **{"slices": 1, "steps": 0, "cycles": 0, "waits": 0, "mads": 0, "slot": ""},
         **{"read": 0, "written": 0, "use": 0, "source": node.source, "busy": {}},
+        **{"module": module_of(node.name)},
     }
+
+
+def module_of(node: str) -> str:
+    """Return the module of a node by its name; nothing if it has none."""
+    name = name_of({"node": node}, "module")
+    return "" if name.startswith("(") else name
 
 
 class Details:

@@ -18,14 +18,43 @@ class Drawing:
     edges: list[tuple[int, int, str]]
 
 
-def draw(graph: MNGraph) -> Drawing:
-    """Return places in rows and the edges between them.
+@dataclass(frozen=True)
+class Module:
+    """Nodes that a folded graph draws as one: their numbers, and the name of their module."""
 
-    A row is one more than the longest way from a node that reads only inputs. Such a node, for
-    example a download, stands above its first reader. Two nodes of a row are at least 1 apart.
+    name: str
+    members: tuple[int, ...]
+
+
+def draw(graph: MNGraph) -> Drawing:
+    """Return the places of all nodes, and the edges between them."""
+    edges = _edges(graph)
+    return Drawing(_places(len(graph.nodes), edges), edges)
+
+
+def fold(graph: MNGraph, modules: Sequence[str]) -> tuple[list[Module], Drawing]:
+    """Return a drawing in which nodes of one module are one; ``modules`` has a name for each node.
+
+    Nodes without a name stay as they are. An edge that leads back to a module, from nodes between
+    its own, is left out.
     """
+    groups: dict[object, list[int]] = {}
+    for k, name in enumerate(modules):
+        groups.setdefault(name or k, []).append(k)
+    place = {k: at for at, own in enumerate(groups.values()) for k in own}
+    edges = [
+        (place[one], place[other], name)
+        for one, other, name in _edges(graph)
+        if place[one] < place[other]
+    ]
+    joined = list({edge[:2]: edge for edge in edges}.values())
+    found = [Module(modules[own[0]], tuple(own)) for own in groups.values()]
+    return found, Drawing(_places(len(found), joined), joined)
+
+
+def _edges(graph: MNGraph) -> list[tuple[int, int, str]]:
     made = {out: k for k, node in enumerate(graph.nodes) for out in node.outputs if out}
-    edges = list(
+    return list(
         dict.fromkeys(
             (made[name], k, name)
             for k, node in enumerate(graph.nodes)
@@ -33,18 +62,26 @@ def draw(graph: MNGraph) -> Drawing:
             if name in made
         )
     )
-    above: list[list[int]] = [[] for _ in graph.nodes]
-    below: list[list[int]] = [[] for _ in graph.nodes]
+
+
+def _places(count: int, edges: Sequence[tuple[int, int, str]]) -> list[tuple[float, int]]:
+    """Return columns and rows; an edge leads to a larger number.
+
+    A row is one more than the longest way from a node that reads only inputs. Such a node, for
+    example a download, stands above its first reader. Two nodes of a row are at least 1 apart.
+    """
+    above: list[list[int]] = [[] for _ in range(count)]
+    below: list[list[int]] = [[] for _ in range(count)]
     for one, other, _ in edges:
         above[other].append(one)
         below[one].append(other)
-    rows = [0] * len(graph.nodes)
+    rows = [0] * count
     for k in range(len(rows)):  # nodes stand in an order in which they can run
         rows[k] = 1 + max((rows[p] for p in above[k]), default=-1)
     for k in range(len(rows)):
         if not above[k] and below[k]:
             rows[k] = max(0, min(rows[n] for n in below[k]) - 1)
-    return Drawing(list(zip(_columns(rows, above, below), rows, strict=True)), edges)
+    return list(zip(_columns(rows, above, below), rows, strict=True))
 
 
 def _columns(

@@ -109,8 +109,8 @@
         y += Math.floor(index / level.columns) * level.dy + level.label;
         const first = levels.slice(k + 1).every((below) => at[below.name] === 0);
         if (level.label && first) {
-          picture.append(svg("text", { x, y: y - 3, "font-size": 10, fill: "#66727f" }, `${level.name} ${index}`),
-            svg("rect", { x: x - 2, y: y - 1, width: level.wide + 1, height: level.high + 1, fill: "none", stroke: "#d9dfe5" }));
+          picture.append(svg("text", { x, y: y - 3, "font-size": 10, class: "dim-fill" }, `${level.name} ${index}`),
+            svg("rect", { x: x - 2, y: y - 1, width: level.wide + 1, height: level.high + 1, class: "frame" }));
         }
       });
       const holds = elementAt(value, at) !== null;
@@ -124,10 +124,12 @@
     const inputs = value.shape.map((size, k) => h("input", {
       class: "small", type: "number", min: 0, max: size - 1, value: 0, "aria-label": `axis ${k}`, oninput: () => choose(inputs.map((one) => Math.floor(Number(one.value)))),
     }));
+    const whole = h("div", { class: "layout" });
+    whole.choose = (wanted) => choose(wanted, true);
     let element = value.shape.map(() => 0);
     let shown = {};
 
-    function choose(wanted) {
+    function choose(wanted, told = false) {
       if (!wanted.every((index, k) => Number.isInteger(index) && index >= 0 && index < value.shape[k])) {
         facts.textContent = "There is no such element.";
         return;
@@ -141,7 +143,7 @@
         return own;
       });
       const chosen = new Set(others.map(key));
-      for (const [name, { rect, holds }] of cells) rect.setAttribute("fill", chosen.has(name) ? "#e8710a" : holds ? "#8fb8de" : "#edf0f3");
+      for (const [name, { rect, holds }] of cells) rect.setAttribute("fill", chosen.has(name) ? "#e8710a" : holds ? "#8fb8de" : "var(--hollow)");
       const [base, more] = [value.addr || 0, at.Addr || 0];
       const lm = value.location.startsWith("LM");
       const where = lm ? `${value.location} long word ${base + more} (${base} + ${more})` : `after a download: long word ${more} of its copy in LM`;
@@ -150,6 +152,7 @@
       facts.dataset.place = JSON.stringify({ unit: unitName(machine, others[0]), addr: base + more, word: at.W || 0, copies: others.length });
       shown = others[0];
       pe(shown);
+      if (!told) whole.dispatchEvent(new CustomEvent("element", { detail: element }));
     }
 
     function pe(at) {
@@ -174,13 +177,14 @@
       tip(found ? `${unitName(machine, found.at)}\n${found.holds ? `from element [${elementAt(value, found.at).join(", ")}] on` : "holds no element"}` : "", event);
     });
     picture.addEventListener("pointerleave", () => tip(""));
-    choose(element);
+    choose(element, true);
     const legend = (colour, text) => h("span", null, h("span", { class: "key", style: `background:${colour}` }), text);
-    return h("div", { class: "layout" },
+    whole.append(
       h("p", { class: "mono" }, value.text),
       h("div", { class: "row" }, "Element", inputs.length ? inputs : "(a scalar)",
-        legend("#e8710a", "holds it"), legend("#8fb8de", `${number(holding)} PEs hold elements`), legend("#edf0f3", "nothing, or padding")),
-      facts, h("div", { class: "split" }, picture, content));
+        legend("#e8710a", "holds it"), legend("#8fb8de", `${number(holding)} PEs hold elements`), legend("var(--hollow)", "nothing, or padding")),
+      facts, h("div", { class: "split" }, h("div", { class: "wider" }, picture), content));
+    return whole;
   }
 
   Object.assign(dashboard, { drawLayout: drawn, coordinates, elementAt, unitName });

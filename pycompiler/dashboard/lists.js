@@ -2,14 +2,14 @@
 // The list of compiles, and of one compile: the overview, its nodes, its passes and its log.
 
 (() => {
-  const { h, load, number, percent, table, head, route, view, node } = dashboard;
+  const { h, load, number, percent, head, route, view, node } = dashboard;
   const words = (row) => (row.dram_words ? (row.dram_words.read || 0) + (row.dram_words.written || 0) : 0);
   const bounds = (bound) => [["mau", "products"], ["dram", "DRAM"], ["vector", "vectors"]]
     .map(([key, name]) => `${name} ${number(bound[key])}${key === bound.binds ? " binds" : ""}`).join(", ");
   const factor = (row) => (row.bound && typeof row.bound.factor === "number" ? row.bound.factor : 0);
   const badge = (status) => h("span", { class: `badge ${status}` }, String(status));
 
-  route((path) => !path.length, (_, compiles) => {
+  route((path) => !path.length, async (_, compiles) => {
     head(null);
     document.title = "Compiles";
     const chosen = new Set();
@@ -25,7 +25,7 @@
         compare.disabled = chosen.size !== 2;
       },
     });
-    const made = table([
+    const made = dashboard.table([
       { title: "", of: (row) => row.place, show: choose },
       { title: "name", of: (row) => row.name, show: (row) => h("a", { href: `#/${row.place}` }, row.name) },
       { title: "status", of: (row) => row.status, show: (row) => h("span", null, badge(row.status),
@@ -36,12 +36,14 @@
       { title: "steps", of: (row) => row.steps || 0, number: true },
       { title: "cycles", of: (row) => row.cycles || 0, number: true },
       { title: "times the bound", of: factor, show: (row) => (factor(row) ? factor(row).toFixed(1) : "-"), number: true },
-      { title: "DRAM words", of: words, number: true },
-      { title: "seconds to compile", of: (row) => row.seconds, show: (row) => row.seconds.toFixed(1), number: true },
-      { title: "written", of: (row) => row.time, show: (row) => new Date(row.time * 1000).toISOString().slice(0, 16).replace("T", " ") },
-    ], rows);
+      { title: "DRAM", unit: "long words", of: words, number: true },
+      { title: "compile", unit: "seconds", of: (row) => row.seconds, show: (row) => row.seconds.toFixed(1), number: true },
+      { title: "written", unit: "UTC", of: (row) => row.time, show: (row) => new Date(row.time * 1000).toISOString().slice(0, 16).replace("T", " "), number: true },
+    ], rows, { name: "compiles", noun: "compiles" });
+    const { files } = await load("files");
+    const others = files.length ? [h("h2", null, "Files of other commands"), h("ul", null, files.map((file, k) => h("li", null, h("a", { href: `#/file/${k}` }, file.name), ` ${file.kind}`)))] : [];
     const ok = compiles.filter((row) => row.status === "ok").length;
-    return [h("h1", null, `${compiles.length} compiles, ${ok} of them finished`), h("div", { class: "row" }, compare), made.element];
+    return [h("h1", null, `${compiles.length} compiles, ${ok} of them finished`), h("div", { class: "row" }, compare), made.element, ...others];
   });
 
   const kinds = { products: "#2563a8", switches: "#e8710a", transfers: "#7a9c3f", elementwise: "#8a63b8", waits: "#b3bac2" };
@@ -92,34 +94,26 @@
   view("nodes", async (compile, place) => {
     const rows = (await load(`${place}/nodes`)).map((row, k) => ({ ...row, k }));
     const total = Math.max(1, rows.reduce((sum, row) => sum + row.cycles, 0));
-    const made = table([
+    const made = dashboard.table([
       { title: "#", of: (row) => row.k, number: true },
       { title: "node", of: (row) => row.node, show: (row) => node(place, row.k, row.node || "(no name)") },
       { title: "operator", of: (row) => row.op },
+      { title: "module", of: (row) => row.module || "" },
       { title: "shape", of: (row) => row.shape.reduce((a, b) => a * b, 1), show: (row) => row.shape.join("x") || "scalar" },
       { title: "place", of: (row) => row.location },
       { title: "cycles", of: (row) => row.cycles, number: true },
-      { title: "share", of: (row) => row.cycles / total, show: (row) => percent(row.cycles / total), number: true },
-      { title: "waits", of: (row) => row.waits, number: true },
+      { title: "share", unit: "of cycles", of: (row) => row.cycles / total, show: (row) => percent(row.cycles / total), number: true },
+      { title: "waits", unit: "cycles", of: (row) => row.waits, number: true },
       { title: "steps", of: (row) => row.steps, number: true },
-      { title: "DRAM words", of: (row) => row.read + row.written, number: true },
+      { title: "DRAM", unit: "long words", of: (row) => row.read + row.written, number: true },
       { title: "multiply-adds", of: (row) => row.mads, number: true },
-      { title: "utilisation", of: (row) => row.use, show: (row) => (row.slot ? `${percent(row.use)} ${row.slot}` : "-"), number: true },
+      { title: "busiest slot", unit: "of steps", of: (row) => row.use, show: (row) => (row.slot ? `${percent(row.use)} ${row.slot}` : "-"), number: true },
       { title: "line of the model", of: (row) => row.source || "", show: (row) => h("span", { class: "dim" }, (row.source || "").split("/").pop()) },
-    ], rows);
-    const count = h("span", { class: "dim" }, `${number(rows.length)} nodes`);
-    const search = h("input", {
-      type: "search", placeholder: "node, operator, value, layout, line", id: "search",
-      oninput: () => {
-        const parts = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-        const kept = made.keep((row) => {
-          const text = `${row.node} ${row.op} ${row.output} ${row.layout} ${row.location} ${row.source || ""}`.toLowerCase();
-          return parts.every((part) => text.includes(part));
-        });
-        count.textContent = `${number(kept)} of ${number(rows.length)} nodes`;
-      },
+    ], rows, {
+      name: `${compile.name} nodes`, noun: "nodes", search: { id: "search", placeholder: "node, operator, value, layout, line" },
+      text: (row) => `${row.node} ${row.op} ${row.output} ${row.layout} ${row.location} ${row.source || ""}`,
     });
-    return [h("div", { class: "row" }, search, count), made.element];
+    return [made.element];
   });
 
   /** Show a line of the graph's text; words that the other side lacks are marked. */

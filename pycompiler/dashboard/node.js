@@ -6,12 +6,12 @@
   const chunk = 100;
   const known = ["mv", "l2bm", "l1bm", "mwrite", "mau", "alu"];
 
-  function codeTable(facts) {
+  function codeTable(facts, chosen) {
     const found = new Set(facts.code.flatMap((line) => line[2]));
     const slots = [...known.filter((slot) => found.has(slot)), ...[...found].filter((slot) => !known.includes(slot)).sort()];
     return h("table", { id: "code" },
       h("thead", null, h("tr", null, ["line", "cycle", "cycles", "waits"].map((title) => h("th", { class: "number" }, title)), slots.map((slot) => h("th", { class: "slot" }, slot)), h("th", null, "instructions"))),
-      h("tbody", null, facts.code.map(([line, text, used, start, cycles, waits, others]) => h("tr", null,
+      h("tbody", null, facts.code.map(([line, text, used, start, cycles, waits, others]) => h("tr", { class: line === chosen ? "here" : "", "data-line": line },
         [line, cycles ? start : "", cycles || "", waits || ""].map((value) => h("td", { class: "number" }, value === "" ? "" : number(value))),
         slots.map((slot) => h("td", { class: `slot${used.includes(slot) ? ` used ${slot === "mv" ? "mv" : ""}` : ""}` })),
         h("td", { class: "mono" }, text, others.length ? h("span", { class: "dim" }, `  shared with ${others.join(", ")}`) : "")))));
@@ -30,7 +30,7 @@
         h("td", null, [one.setting === facts.chosen ? "chosen" : "", one.refused === null && one.cycles === least ? "least cycles" : "", one.estimated ? "estimated" : "", one.refused || ""].filter(Boolean).join(", "))))));
   }
 
-  view("node", async (compile, place, [which]) => {
+  view("node", async (compile, place, [which, line]) => {
     const row = Number(which);
     const rows = await load(`${place}/nodes`);
     if (!rows[row]) throw new Error("there is no such node");
@@ -39,8 +39,8 @@
     const [own, facts] = [rows[row], all[row % chunk]];
     const parts = [h("div", { class: "row" }, row > 0 ? node(place, row - 1, "← before") : "", row + 1 < rows.length ? node(place, row + 1, "after →") : ""),
       h("h1", null, own.node || "(no name)", " ", h("span", { class: "badge" }, own.op))];
-    const figures = [["cycles", own.cycles], ["of them waits", own.waits], ["steps", own.steps], ["DRAM words read", own.read],
-      ["DRAM words written", own.written], ["multiply-adds", own.mads], ["slices", own.slices]];
+    const figures = [["cycles", own.cycles], ["of them waits", own.waits], ["steps", own.steps], ["long words from DRAM", own.read],
+      ["long words to DRAM", own.written], ["multiply-adds", own.mads], ["slices", own.slices]];
     parts.push(h("div", { class: "cards" }, figures.map(([title, value]) => h("div", { class: "card" }, h("b", null, number(value)), title))));
     const busy = Object.entries(own.busy);
     if (busy.length && own.steps) {
@@ -75,7 +75,7 @@
       if (part.inplace !== null) body.push(h("p", null, `The first output overwrites input ${part.inplace}.`));
       body.push(picture);
       if (k === 0) {
-        parts.push(h("h2", null, title), ...body);
+        parts.push(h("h2", null, title), ...body.map((one) => (one.tagName === "TABLE" ? h("div", { class: "grid" }, one) : one)));
         const last = part.operands.length - 1;
         if (last >= 0) show(part.operands[last], buttons[last]);
       } else parts.push(h("details", null, h("summary", null, title), ...body));
@@ -86,7 +86,8 @@
     if (facts.code.length) {
       parts.push(h("h2", null, "Code, and the slots that it takes"));
       if (facts.lines > facts.code.length) parts.push(h("p", { class: "dim" }, `The first ${number(facts.code.length)} of ${number(facts.lines)} lines; model.vsm has all.`));
-      parts.push(codeTable(facts));
+      parts.push(h("div", { class: "grid" }, codeTable(facts, Number(line))));
+      if (line) setTimeout(() => { const found = document.querySelector("#code tr.here"); if (found) found.scrollIntoView({ block: "center" }); });
     }
     return parts;
   });

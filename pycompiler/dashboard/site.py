@@ -15,12 +15,11 @@ from typing import Any
 
 from ..errors import PycompilerError
 from ..files import TEXT_BYTES, read_input, write_file
-from ..profile.programs import MOST_EVENTS, Program, read_program
+from ..profile.programs import read_program
 from ..profile.roofline import roofline
 from .collect import Compile, logs, read_compile
-from .details import Details, machine_facts, rows_of_nodes
-from .drawing import draw
-from .lives import lives, sizes
+from .details import Details, rows_of_nodes
+from .graphs import graph_parts, time_line
 from .passes import pass_changes
 from .simulated import SIMULATION
 
@@ -28,14 +27,20 @@ CHUNK = 100  # nodes whose pages share a file of data
 MODELS = ("model.onnx", "l3ir_stripped.onnx")
 #: What other tools leave in a codegen_dir; it is shown as it is.
 _MORE = (SIMULATION,)
-_ASSETS = (
-    *("index.html", "dashboard.css", "base.js", "lists.js", "node.js", "layout.js"),
-    *("scene.js", "views.js", "compare.js"),
+_SCRIPTS = (
+    *("base", "tables", "scene", "layout", "lists", "node", "graph", "memory"),
+    *("timeline", "switches", "shares", "others", "compare"),
 )
+_ASSETS = ("index.html", "dashboard.css", *(f"{name}.js" for name in _SCRIPTS))
 
 
-def write_site(out: Path, folders: Sequence[Path]) -> list[Compile]:
-    """Write pages about the codegen_dirs ``folders`` to ``out``; return the compiles. P0003."""
+def write_site(
+    out: Path, folders: Sequence[Path], files: Sequence[tuple[dict[str, str], Any]] = ()
+) -> list[Compile]:
+    """Write pages about the codegen_dirs ``folders`` to ``out``; return the compiles. P0003.
+
+    ``files`` are those of :func:`.files.read_files`.
+    """
     compiles = []
     summaries = []
     for number, (folder, name) in enumerate(zip(folders, _names(folders), strict=True)):
@@ -48,6 +53,9 @@ def write_site(out: Path, folders: Sequence[Path]) -> list[Compile]:
         summaries.append({**_summary(found), "parts": sorted(parts)})
         compiles.append(found)
     _write(out, "index", summaries)
+    _write(out, "files", {"files": [facts for facts, _ in files]})
+    for number, (_, content) in enumerate(files):
+        _write(out, f"file-{number}", content)
     _write(out, "served", {})
     package = resources.files(__package__)
     for asset in _ASSETS:
@@ -115,51 +123,20 @@ def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
         yield f"nodes-{first // CHUNK}", chunk
     places = {row["node"]: k for k, row in enumerate(rows)}
     if found.graph is not None and found.target is not None:
-        yield from _graph_parts(found, places)
+        yield from graph_parts(found, program, rows, places)
     if program is not None and program.events:
-        yield "timeline", _timeline(program, places)
+        yield "timeline", time_line(program, places, found)
     if found.target is not None and any(row["multiply_adds"] for row in found.rows):
-        yield "roofline", roofline(found.rows, found.target, found.name)
+        yield "products", roofline(found.rows, found.target, found.name)
+    if found.target is not None and any(row.get("expected") or row["mads"] for row in rows):
+        yield "roofline", {}
+    tuning = found.report.get("tuning")
+    if isinstance(tuning, dict) and isinstance(tuning.get("tried"), list) and tuning["tried"]:
+        yield "tuning", tuning
     changes = pass_changes(found.folder, found.report.get("passes", []))
     if changes:
         yield "passes", [asdict(one) for one in changes]
     yield "log", _log(found)
-
-
-def _graph_parts(found: Compile, places: dict[str, int]) -> Iterator[tuple[str, Any]]:
-    graph, target = found.graph, found.target
-    assert graph is not None
-    assert target is not None
-    drawing = draw(graph)
-    nodes = [
-        [node.name, node.op, *place, node.side.value, places.get(node.name, -1)]
-        for node, place in zip(graph.nodes, drawing.places, strict=True)
-    ]
-    yield "graph", {"nodes": nodes, "edges": drawing.edges}
-    found_lives = lives(graph, target)
-    yield (
-        "memory",
-        {
-            "sizes": sizes(target),
-            "names": [node.name for node in graph.nodes],
-            "lives": [[*asdict(life).values()] for life in found_lives],
-        },
-    )
-    yield "machine", machine_facts(target)
-
-
-def _timeline(program: Program, places: dict[str, int]) -> dict[str, Any]:
-    names = {name: k for k, name in enumerate(dict.fromkeys(e[4] for e in program.events))}
-    order = sorted(range(len(program.tracks)), key=lambda k: program.tracks[k])
-    track = {k: place for place, k in enumerate(order)}
-    return {
-        "cycles": program.cycles,
-        "tracks": [program.tracks[k].name for k in order],
-        "cut": len(program.events) >= MOST_EVENTS,
-        "names": list(names),
-        "rows": [places.get(program.rows.get(name, name), -1) for name in names],
-        "events": [[track[event[0]], *event[1:4], names[event[4]]] for event in program.events],
-    }
 
 
 def _log(found: Compile) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
@@ -25,8 +26,9 @@ from ..runtime.executable import types_of
 from ..runtime.inputs_file import read_arrays
 from ..summary.table import percent
 from .bench import Bench, Timing, timings
+from .checks import Failed
 from .instructions import Instruction, instructions
-from .node_runs import Log, NodeRuns, Safety
+from .node_runs import Log, NodeRuns, Safety, numbers
 
 
 @click.command("disassemble")
@@ -85,22 +87,26 @@ def disassemble(
     clean = True
     if log is not None or safety != Safety.NEVER:
         runner = NodeRuns(folder, app, graph, Board(target_of(app, folder, device)), given)
-        clean = _checked(runner, graph, bench or 1, Safety(safety), log, top)
+        records = _records(runner, graph, bench or 1, Safety(safety), log, top)
+        clean = not any(row["failed"] for row in records)
+        found |= {"function": folder.name, "checks": records}
     if json_path is not None:
         write_file(json_path, (json.dumps(found, indent=1) + "\n").encode())
     if not clean:
         raise click.exceptions.Exit(1)
 
 
-def _checked(
+def _records(
     runner: NodeRuns, graph: MNGraph, count: int, safety: Safety, log: Path | None, top: int
-) -> bool:
-    """Run the nodes ``count`` times, write the log, print what failed; return whether nothing."""
+) -> list[dict[str, Any]]:
+    """Run the nodes ``count`` times, write the log, print what failed; return what they made."""
     written = None if log is None else Log(log)
-    failed = []
+    failed: list[Failed] = []
+    rows: list[dict[str, Any]] = []
     for number in range(count):
         for record in runner.run(number, safety):
             failed += record.failed
+            rows += numbers(record, checked=safety.checks(number))
             if written is not None:
                 written.add(record)
     if written is not None:
@@ -115,7 +121,7 @@ def _checked(
         if lacking:
             note += f"; {lacking} were not compared, because the host has no such operator"
         click.echo(note)
-    return not failed
+    return rows
 
 
 def _measured(

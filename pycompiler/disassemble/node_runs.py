@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,10 @@ class Safety(IntEnum):
     EVERY_RUN = 1
     FIRST_RUN = 2
     NEVER = 3
+
+    def checks(self, run: int) -> bool:
+        """Whether nodes are checked in the run with a number."""
+        return self is Safety.EVERY_RUN or (self is Safety.FIRST_RUN and run == 0)
 
 
 @dataclass(eq=False)
@@ -82,7 +87,7 @@ class NodeRuns:
 
     def run(self, number: int, safety: Safety) -> Iterator[Record]:
         """Run all nodes once; ``number`` counts the runs from 0. Yields a record for each node."""
-        checked = safety is Safety.EVERY_RUN or (safety is Safety.FIRST_RUN and number == 0)
+        checked = safety.checks(number)
         machine = self._board.machine
         for place, (node, program) in enumerate(
             zip(self._graph.nodes, self._programs, strict=True)
@@ -124,6 +129,26 @@ class NodeRuns:
         if on_device(value):
             for group, words in enumerate(self._values.image(value).pack(array)):
                 self._board.machine.write("dram", words, addr=value.addr or 0, group=group)
+
+
+def numbers(record: Record, *, checked: bool) -> Iterator[dict[str, Any]]:
+    """Yield a row for each result: its extremes and mean, and what the check of the node found."""
+    node = record.node
+    for name, array in record.results.items():
+        row: dict[str, Any] = {
+            **{"run": record.run, "number": record.number, "node": node.name, "op": node.op},
+            **{"value": name, "shape": list(array.shape), "dtype": str(array.dtype)},
+            **{"checked": checked, "failed": [one.problem for one in record.failed]},
+            **{"not_finite": 0, "least": None, "largest": None, "mean": None},
+        }
+        if array.dtype.kind in "fiu" and array.size:
+            wide = array.astype(np.float64)
+            there = wide[np.isfinite(wide)]
+            row["not_finite"] = wide.size - there.size
+            if there.size:
+                ends = {"least": there.min(), "largest": there.max(), "mean": there.mean()}
+                row |= {key: float(number) for key, number in ends.items()}
+        yield row
 
 
 def log_lines(record: Record) -> Iterator[str]:

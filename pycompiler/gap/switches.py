@@ -6,11 +6,11 @@ Passes that several switches share count for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph.graph import MNGraph, MNNode
+from ..graph.graph import MNGraph, MNNode, MNValue
 from ..layers.base import layout_of
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH, level_of
@@ -38,22 +38,44 @@ class Kind:
         return dict(vars(self))
 
 
+@dataclass(frozen=True)
+class Switch:
+    """A chain of passes from the value ``first`` to ``last``.
+
+    ``crossing`` says what must come into the units of each level, ``least`` the steps for it.
+    """
+
+    chain: Sequence[MNNode]
+    first: MNValue
+    last: MNValue
+    crossing: Mapping[str, Crossing]
+    least: int
+
+
+def switches(graph: MNGraph, target: Target) -> Iterator[Switch]:
+    """Yield the switches of a graph; changes of layout that are alike are counted once."""
+    known: dict[object, Mapping[str, Crossing]] = {}
+    for chain in _chains(graph):
+        first, last = graph.values[chain[0].inputs[0]], graph.values[chain[-1].outputs[0]]
+        key = layout_of(first), layout_of(last), first.shape, first.dtype
+        if key not in known:
+            known[key] = crossings(*key, target)
+        yield Switch(chain, first, last, known[key], least_steps(known[key], first.dtype, target))
+
+
 def kinds(graph: MNGraph, target: Target) -> list[Kind]:
     """Return the kinds of switches, those with the most steps above what is needed first."""
     found: dict[str, Kind] = {}
     known: dict[object, int] = {}
-    for chain in _chains(graph):
-        first, last = graph.values[chain[0].inputs[0]], graph.values[chain[-1].outputs[0]]
-        layouts = layout_of(first), layout_of(last)
-        least = crossings(*layouts, first.shape, first.dtype, target)
-        needed = least_steps(least, first.dtype, target)
-        steps = sum(_steps(node, graph, target, known) for node in chain)
-        passes = ", ".join(level_of(node).value for node in chain)
-        name = f"{passes} ({first.dtype.value}): {_ranks(least)}"
+    for switch in switches(graph, target):
+        steps = sum(_steps(node, graph, target, known) for node in switch.chain)
+        passes = ", ".join(level_of(node).value for node in switch.chain)
+        name = f"{passes} ({switch.first.dtype.value}): {_ranks(switch.crossing)}"
         kind = found.setdefault(name, Kind(name))
-        kind.count, kind.steps, kind.least = kind.count + 1, kind.steps + steps, kind.least + needed
-        if steps - needed > kind.above:
-            kind.example, kind.above = last.name, steps - needed
+        kind.count, kind.steps = kind.count + 1, kind.steps + steps
+        kind.least += switch.least
+        if steps - switch.least > kind.above:
+            kind.example, kind.above = switch.last.name, steps - switch.least
     return sorted(found.values(), key=lambda kind: (kind.least - kind.steps, kind.name))
 
 

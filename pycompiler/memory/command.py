@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,7 +13,7 @@ import onnx
 from rich.table import Table
 
 from ..build import load_model
-from ..command_files import READ
+from ..command_files import READ, WRITTEN
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
@@ -34,10 +36,17 @@ _LARGEST = 5  # tensors shown of those that live at the peak
 @click.option("--half", is_flag=True, help="count two bytes for each float32")
 @click.option("--training", is_flag=True, help="plan the training of a model that does not train")
 @click.option("--draw", type=click.Path(path_type=Path), help="folder for diagrams, one a strategy")
+@click.option("--json", "json_path", type=WRITTEN, help="write tensors and strategies to this file")
 @click.option("--seconds", default=10.0, show_default=True, help="limit of each exact search")
 @takes_sizes
 def memory(
-    path: Path, half: bool, training: bool, draw: Path | None, seconds: float, sizes: Sizes
+    path: Path,
+    half: bool,
+    training: bool,
+    draw: Path | None,
+    json_path: Path | None,
+    seconds: float,
+    sizes: Sizes,
 ) -> None:
     """Show the memory of a function between its operators: a codegen_dir or an ONNX file.
 
@@ -56,6 +65,14 @@ def memory(
     if not training and not updates(model):
         ways = [ways[0], ways[-1]]  # the others differ in gradients only
     _print(tensors, ways)
+    if json_path is not None:
+        facts = {
+            "model": path.parent.name if path.name == MODEL_ONNX else path.name,
+            "lower_bound": lower_bound(tensors),
+            "tensors": [asdict(tensor) for tensor in tensors],
+            "strategies": [asdict(way) for way in ways],
+        }
+        write_file(json_path, (json.dumps(facts, indent=1) + "\n").encode())
     if draw is not None:
         _draw(tensors, ways, path.name, draw)
 

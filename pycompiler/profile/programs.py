@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import emu2
 from emu2.profiling import Slots
@@ -15,6 +16,8 @@ from ..app.model import App, DeviceSegment
 from ..machine import Target
 
 MOST_EVENTS = 200_000
+#: What an MV does while the PEs wait for it.
+WAIT_KINDS = ("queue", "transfer", "latency")
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, order=True)
 class Track:
-    """A row of the time line; ``place`` gives the order: the PEs, MVs, memories."""
+    """A row of the time line; ``place`` gives the order: the PEs, DRAM, other memories, MVs."""
 
     place: tuple[int, int]
     name: str
@@ -45,14 +48,15 @@ class Track:
 class Program:
     """Lines by node (``nodes``), and events of the time line.
 
-    An event has the number of its track, its start and its length in cycles, a text, and the name
-    of its node. ``rows`` has the name under which the report counts a node.
+    An event has the number of its track, its start and its length in cycles, a text, the name of
+    its node, and the line (from 1) where it begins. The text of a wait is its reason. ``rows`` has
+    the name under which the report counts a node.
     """
 
     nodes: dict[str, list[Line]] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
     tracks: list[Track] = field(default_factory=list)
-    events: list[tuple[int, int, int, str, str]] = field(default_factory=list)
+    events: list[tuple[int, int, int, str, str, int]] = field(default_factory=list)
     cycles: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -97,6 +101,16 @@ def pieces(segment: DeviceSegment) -> Iterator[tuple[str, str]]:
         yield node, "\n".join(text for _, text, _ in own)
 
 
+#: Slots whose rows come first, in this order.
+_SLOTS = ("alu", "mau", "mwrite", "mread", "l1bm", "l2bm", "mv")
+_STEPS, _WAITS = "PE: steps", "PE: waits"
+#: The first part of the place of rows of MVs: the last rows, because there may be many.
+MVS = 4
+#: Steps without an instruction: a result is not ready, and no MV is waited for.
+_EMPTY = "empty steps"
+_MEMORY = re.compile(r"(?P<kind>[a-z0-9]+?)(?P<group>\d+)(?:\.\d+)?")
+
+
 class _Reader(TraceReader):
     """Puts the events of a segment into a ``Program``."""
 
@@ -104,40 +118,71 @@ class _Reader(TraceReader):
         super().__init__()
         self._found, self._lines = found, lines
         self._numbers = {track: k for k, track in enumerate(found.tracks)}
-        #: the event of the steps of the node that runs
-        self._last: int | None = None
+        #: the last event of each track
+        self._last: dict[int, int] = {}
+        #: by tag, when the MV was issued, began, had moved its words, and ended
+        self._flights: dict[str, tuple[int, int, int, int]] = {}
 
     def take(self, process: str, track: str, event: Event) -> None:
         if event["ph"] != "X":
             return
-        place = event["pid"], event["tid"]
         own = self._lines.get(event["args"]["line"])
-        node = "" if own is None else own.nodes[0]
-        start, length = event["ts"], event["dur"]
+        start, length, name = event["ts"], event["dur"], event["name"]
         if process == "PE" and own is not None:
-            if track == "waits":
-                own.waits += length
-            else:
-                if not own.cycles:
-                    own.start = start + self._found.cycles
-                own.cycles += length
-        name = f"{process}: {track}" if process == "PE" else track
-        self._add(Track(place, name), start + self._found.cycles, length, event["name"], node)
+            self._pe(track, start, length, name, own)
+        elif process == "MV":
+            facts = event["args"]
+            moved = start + facts["holds memories for"]
+            self._flights[facts["tag"]] = (facts["issued"], start, moved, start + length)
+            self._add(Track((MVS, event["tid"]), track), start, length, name, own)
+        elif (port := _MEMORY.fullmatch(track)) is not None:
+            # The memories of a group that MVs reach beside DRAM are one row.
+            kind, order = ("DRAM", 2) if port["kind"] == "dram" else ("MV ports", 3)
+            row = Track((order, int(port["group"])), f"{kind}, group {port['group']}")
+            self._add(row, start, length, name, own)
 
-    def _add(self, track: Track, start: int, length: int, text: str, node: str) -> None:
+    def _pe(self, track: str, start: int, length: int, name: str, own: Line) -> None:
+        if track == "waits":
+            own.waits += length
+            for kind, begin, end in self._reasons(name, start, start + length):
+                self._add(Track((1, 2), _WAITS), begin, end - begin, kind, own)
+            return
+        if not own.cycles:
+            own.start = start + self._found.cycles
+        own.cycles += length
+        self._add(Track((1, 1), _STEPS), start, length, own.nodes[0], own)
+        for slot in own.slots:
+            order = _SLOTS.index(slot) if slot in _SLOTS else len(_SLOTS)
+            self._add(Track((1, 4 + order), slot.upper()), start, length, own.nodes[0], own)
+        if not own.slots:
+            self._add(Track((1, 3), _EMPTY), start, length, "dependence", own)
+
+    def _reasons(self, name: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+        """Yield the parts of a wait: what the MV does meanwhile."""
+        flight = self._flights.get(name.rpartition(" i")[2], (start, start, start, end))
+        for kind, (begin, stop) in zip(WAIT_KINDS, pairwise(flight), strict=True):
+            begin, stop = max(begin, start), min(stop, end)
+            if begin < stop:
+                yield kind, begin, stop
+
+    def _add(self, track: Track, start: int, length: int, text: str, own: Line | None) -> None:
         found = self._found
+        start += found.cycles
+        node, line = ("", 0) if own is None else (own.nodes[0], own.number)
         number = self._numbers.setdefault(track, len(found.tracks))
         if number == len(found.tracks):
             found.tracks.append(track)
-        if track.name == "PE: steps":
-            text = node
-            if self._last is not None:
-                last = found.events[self._last]
-                if last[4] == node and last[1] + last[2] == start:
-                    found.events[self._last] = (last[0], last[1], last[2] + length, text, node)
-                    return
-            self._last = len(found.events)
+        before = self._last.get(number)
+        if before is not None:
+            last = found.events[before]
+            if (last[1], *last[3:]) == (start, text, node, line):
+                return  # memories of one row that an MV holds together
+            joined = track.place[0] == 1 and track.name != _WAITS
+            if joined and (last[3], last[4]) == (text, node) and last[1] + last[2] == start:
+                found.events[before] = (*last[:2], last[2] + length, *last[3:])
+                return
         if len(found.events) < MOST_EVENTS:
-            found.events.append((number, start, length, text, node))
+            self._last[number] = len(found.events)
+            found.events.append((number, start, length, text, node, line))
         else:
-            self._last = None
+            self._last.pop(number, None)

@@ -14,6 +14,8 @@ from ..report.bound import peak
 
 _WIDE, _HIGH, _EDGE = 880, 460, 70
 _COLOUR = "#4c78a8"
+#: Points that have their names beside them, and the room of a name.
+_NAMED, _TEXT, _LINE = 12, 260, 14
 
 
 def roofline(rows: Iterable[Mapping[str, Any]], target: Target, title: str) -> str:
@@ -35,21 +37,29 @@ def roofline(rows: Iterable[Mapping[str, Any]], target: Target, title: str) -> s
     axes = _Axes((min(xs) / 2, max(xs) * 4), (min(ys) / 2, max(ys) * 2))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDE + 2 * _EDGE}" '
-        f'height="{_HIGH + 2 * _EDGE}" font-family="sans-serif" font-size="13">',
+        f'height="{_HIGH + 2 * _EDGE}" viewBox="0 0 {_WIDE + 2 * _EDGE} {_HIGH + 2 * _EDGE}" '
+        'font-family="sans-serif" font-size="13">',
         f'<rect width="100%" height="100%" fill="white"/>'
         f'<text x="{_EDGE}" y="24">{escape(title)}</text>',
         *axes.grid(),
     ]
     for name, level in peaks.items():
         knee, end = level / slope, axes.right
-        parts.append(axes.line((knee, level), (end, level), "black"))
+        parts.append(axes.line((knee, level), (end, level), "currentColor"))
         x, y = axes.at(end, level)
         label = f"{escape(name.replace('_', ' '))}: {level:,}"
         parts.append(f'<text x="{x:.1f}" y="{y - 5:.1f}" text-anchor="end">{label}</text>')
     highest = max(peaks.values())
-    parts.append(axes.line((axes.left, axes.left * slope), (highest / slope, highest), "black"))
-    for x, y, row in points:
+    parts.append(
+        axes.line((axes.left, axes.left * slope), (highest / slope, highest), "currentColor")
+    )
+    named = {id(row) for _, _, row in sorted(points, key=lambda p: -p[2]["cycles"])[:_NAMED]}
+    rows_of_text: list[tuple[float, float]] = []
+    for x, y, row in sorted(points, key=lambda point: -point[1]):
         left, top = axes.at(x, y)
+        if id(row) in named:
+            place = _free(left + 9, top + 4, rows_of_text)
+            parts.append(f'<text x="{left + 9:.1f}" y="{place:.1f}">{escape(row["node"])}</text>')
         facts = (
             f"{row['node']} ({row['op']}): {row['multiply_adds']:,} multiply-adds, "
             f"{row['cycles']:,} cycles, {y:,.0f} a cycle"
@@ -59,6 +69,14 @@ def roofline(rows: Iterable[Mapping[str, Any]], target: Target, title: str) -> s
             f"<title>{escape(facts)}</title></circle>"
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _free(x: float, y: float, taken: list[tuple[float, float]]) -> float:
+    """Return a height for a text near ``y`` that no text near it has, and note it."""
+    while any(abs(x - left) < _TEXT and abs(y - top) < _LINE for left, top in taken):
+        y += 1
+    taken.append((x, y))
+    return y
 
 
 class _Axes:
@@ -85,7 +103,7 @@ class _Axes:
         """Return the frame, a line for each power of ten, and the names of the axes."""
         parts = [
             f'<rect x="{_EDGE}" y="{_EDGE}" width="{_WIDE}" height="{_HIGH}" fill="none" '
-            'stroke="black"/>'
+            'stroke="currentColor"/>'
         ]
         for power in range(-6, 13):
             number, label = 10.0**power, f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
@@ -93,14 +111,14 @@ class _Axes:
                 x, _ = self.at(number, self._bottom)
                 parts.append(
                     f'<line x1="{x:.1f}" y1="{_EDGE}" x2="{x:.1f}" y2="{_EDGE + _HIGH}" '
-                    f'stroke="#ddd"/><text x="{x:.1f}" y="{_EDGE + _HIGH + 18}" '
+                    f'stroke="#8884"/><text x="{x:.1f}" y="{_EDGE + _HIGH + 18}" '
                     f'text-anchor="middle">{label}</text>'
                 )
             if self._bottom < number < self._top:
                 _, y = self.at(self.left, number)
                 parts.append(
                     f'<line x1="{_EDGE}" y1="{y:.1f}" x2="{_EDGE + _WIDE}" y2="{y:.1f}" '
-                    f'stroke="#ddd"/><text x="{_EDGE - 6}" y="{y + 4:.1f}" '
+                    f'stroke="#8884"/><text x="{_EDGE - 6}" y="{y + 4:.1f}" '
                     f'text-anchor="end">{label}</text>'
                 )
         middle = _EDGE + _WIDE / 2

@@ -24,6 +24,9 @@ from pycompiler.graph.text import print_graph
 from pycompiler.machine import load_target
 from pycompiler.runtime.device import Board
 
+#: The places of the compiles in the list of the site that tests show.
+HOSTILE, FAILED, BIG, ONE, OTHER = range(5)
+LARGE = 10_000  # nodes of the large one
 EVIL = "<img src=x onerror=window.evil=1>"
 MATRIX = np.linspace(-1, 1, 24 * 10, dtype=np.float32).reshape(24, 10)
 
@@ -52,7 +55,7 @@ def write_folders(root: Path) -> None:
         build(lambda: unknown, "emu2:mini", Board(target), {"strict": True}, root / "bad")
 
 
-def write_large(folder: Path, count: int, *, whole: bool) -> None:
+def write_large(folder: Path, count: int, *, whole: bool, steps_of_node: int = 60) -> None:
     """Write a synthetic compile of ``count`` nodes; without ``whole``, its report alone."""
     draw = random.Random(1)
     layout = parse_layout("((10:3, 2_L1B:1), (3:1, 4_PE:1, 2_W:1); B@[MAB,L2B])")
@@ -65,9 +68,9 @@ def write_large(folder: Path, count: int, *, whole: bool) -> None:
         bank, addr = (Location.LM1, Location.LM0)[k % 2], 32 * draw.randrange(15)
         values[f"v{k}"] = replace(blank, name=f"v{k}", location=bank, addr=addr)
         op = draw.choice(["Add", "Mul", "Relu", "Gemm", "MNCoreLayoutSwitch", "Exp"])
-        node = MNNode(f"block{k // 50}.node{k}", op, (before, *more), (f"v{k}",), segment=0)
+        node = MNNode(f"block{k // 50}/node{k}", op, (before, *more), (f"v{k}",), segment=0)
         nodes.append(node)
-        steps = draw.randrange(4, 60)
+        steps = draw.randrange(4, steps_of_node)
         rows.append(
             {
                 **{"node": node.name, "op": op, "output": f"v{k}", "shape": [20, 24]},
