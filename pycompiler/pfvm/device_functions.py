@@ -13,6 +13,7 @@ import onnx.inliner
 from onnx import helper
 
 from ..errors import error
+from .held import with_data_inside
 from .names import nodes_of
 
 #: The domain of the calls and of their functions.
@@ -42,8 +43,8 @@ def function_of(
     It reads ``inputs`` under their own names. Its opsets are still to come.
     """
     result = nodes[-1].output[0]
-    data = [helper.make_node("Constant", [], [one.name], value=one) for one in constants]
-    body = [*data, *nodes]
+    data = map(with_data_inside, constants)
+    body = [*(helper.make_node("Constant", [], [one.name], value=one) for one in data), *nodes]
     return helper.make_function(
         DEVICE, f"{op}.{result}", inputs, [result], body, [], list(attributes)
     )

@@ -96,9 +96,14 @@ def hold(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
+def with_data_inside(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """Return the tensor with its data inside, as functions need it: only a graph's may be held."""
+    return numpy_helper.from_array(array_of(tensor), tensor.name) if is_held(tensor) else tensor
+
+
 def whole(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with all its data inside; itself if none is held."""
-    return _filled(model, lambda tensor: numpy_helper.from_array(array_of(tensor), tensor.name))
+    return _filled(model, with_data_inside)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -116,6 +116,16 @@ def test_one_model_is_built_for_two_devices(tmp_path: Path) -> None:
     assert np.array_equal(*results)
 
 
+def test_functions_have_their_data_inside(tmp_path: Path) -> None:
+    """A Slice of a long axis becomes a function with a long list of places; onnx refused it."""
+    x = np.arange(5001, dtype=np.float32)
+    ends = {name: np.array([value]) for name, value in (("start", 1), ("end", 5000))}
+    model = model_of([("Slice", ["x", *ends], "y")], {"x": x.shape}, ["y"], ends)
+    board = context("emu2:mini")._board
+    function = build(lambda: model, "emu2:mini", board, {}, tmp_path / "out")
+    assert np.array_equal(function.run({"x": x})["y"].values(), x[1:-1])
+
+
 def _with_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[onnx.ModelProto, Array]:
     """Compile a product for the host with its weight beside the model; return both."""
     monkeypatch.setattr(held, "INSIDE", 1000)
