@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
 from ...errors import error
 from ..host_calls import torchs_own
@@ -246,10 +247,6 @@ def indexed(
     return torch.where(wide, x + values if accumulate else values, x)
 
 
-#: Of an axis that a slice is written to, at least this part must be written.
-_MOST_WRITTEN = 3 / 4
-
-
 def _slice_scatter(
     x: torch.Tensor,
     source: torch.Tensor,
@@ -258,18 +255,26 @@ def _slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> Any:
-    """Write all but the ends of an axis: a choice. The exporter writes row by row."""
+    """Write evenly spaced places of an axis: a choice. The exporter writes row by row."""
     size = x.shape[dim]
-    if not isinstance(size, int) or step != 1 or not x.is_floating_point():
+    if not isinstance(size, int):
         return NotImplemented
-    first, last, _ = slice(start, end).indices(size)
-    if last - first < _MOST_WRITTEN * size:
-        return NotImplemented
+    written = range(size)[start:end:step]
+    if not written:
+        return x.clone()
     dim %= x.ndim
-    behind = x.ndim - 1 - dim
-    wide = torch.nn.functional.pad(source, (*[0] * (2 * behind), first, size - last))
-    places = torch.arange(size).reshape(*[1] * dim, -1, *[1] * behind)
-    return torch.where((places >= first) & (places < last), wide, x)
+    behind = [0] * (2 * (x.ndim - 1 - dim))
+    first, last = written[0], written[-1]
+    places = torch.arange(size).reshape(-1, *[1] * (len(behind) // 2))
+    hit = (places >= first) & (places <= last)
+    wide = source.to(x.dtype)
+    if step > 1:
+        hit = hit & ((places - first) % step == 0)
+        wide = pad(wide.unsqueeze(dim + 1), (*behind, 0, step - 1)).flatten(dim, dim + 1)
+        wide = wide.narrow(dim, 0, last - first + 1)
+    if last > first:  # else the one row is broadcast
+        wide = pad(wide, (*behind, first, size - 1 - last))
+    return (wide & hit) | (x & ~hit) if x.dtype == torch.bool else torch.where(hit, wide, x)
 
 
 PLACES: dict[Any, Callable[..., Any]] = {

@@ -127,7 +127,7 @@ def test_what_is_no_window(fill: str) -> None:
 
 @pytest.mark.parametrize("kept", [1, 2, 12])
 def test_updates_in_place(kept: int) -> None:
-    """What `u[1:-1] = ...` writes meets what stays; few rows of many are written one by one."""
+    """What `u[1:-1] = ...` writes meets what stays; of 30 rows, the 6 inner ones are no tiles."""
     size = 30
 
     def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -144,7 +144,7 @@ def test_updates_in_place(kept: int) -> None:
     assert report["host_fallback"] == []
     found = run(result, {"u": given["u"].numpy()}, "mncore2")["y"]
     assert np.array_equal(found, function(given)["y"].numpy())
-    assert TILES in {node.op for node in result.graph.nodes}
+    assert (TILES in {node.op for node in result.graph.nodes}) == (kept < 12)
 
 
 @pytest.mark.parametrize("shape", [(64, 16), (30, 32), (8, 12, 16), (15, 21)])
