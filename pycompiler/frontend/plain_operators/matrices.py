@@ -296,15 +296,20 @@ def least_squares(a: torch.Tensor, b: torch.Tensor, _: float | None = None) -> A
 
 
 def _matrix_exp(a: torch.Tensor) -> torch.Tensor:
-    """Return the sum of the powers: of a / 2^8, squared eight times."""
+    """Return the sum of the powers: of a / 2^8, squared eight times.
+
+    What is squared has no ones on its diagonal, which would take 8 of the digits of the rest. The
+    powers reach doubles where the norm of ``a`` is below 100.
+    """
     _checked("linalg.matrix_exp", a)
     one = torch.eye(a.shape[-1], dtype=a.dtype)
-    small, found = a / 256, one.expand(a.shape)
-    for power in range(8, 0, -1):
-        found = one + small @ found / power
+    small, series = a / 256, one / 12
+    for power in range(11, 0, -1):
+        series = (one + small @ series) / power
+    beyond = small @ series
     for _ in range(8):
-        found = found @ found
-    return found
+        beyond = 2 * beyond + beyond @ beyond
+    return one + beyond
 
 
 def _tensorinv(a: torch.Tensor, ind: int = 2) -> torch.Tensor:
