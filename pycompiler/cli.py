@@ -9,6 +9,7 @@ import click
 from click.shell_completion import shell_complete
 
 from emu2.explain import explain, listing
+from emu2.lazy_group import AskingGroup
 from emu2.streams import leave, open_closed_streams, tell
 
 from .console import outcome, show_any_text, show_warnings_plainly
@@ -28,7 +29,7 @@ def _heavy() -> click.Group:
 _COMPLETE = "_PYCOMPILER_COMPLETE"
 
 
-class _Commands(click.Group):
+class _Commands(AskingGroup):
     """The commands of this file and the heavy ones, which load when one of them is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -80,7 +81,3 @@ def _called() -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0
     return 0
-
-
-if __name__ == "__main__":
-    main()

@@ -342,3 +342,12 @@ def test_modules_are_commands_and_complete_words(package: str, begun: str) -> No
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "plain,explain\n"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["compil", "dashbord", "xplain"])
+def test_unknown_commands_are_answered_with_the_name_that_may_be_meant(
+    name: str, command: Command
+) -> None:
+    meant = {"compil": "compile", "dashbord": "dashboard", "xplain": "explain"}[name]
+    assert command(name) == 2
+    assert f"No such command '{name}'. Did you mean '{meant}'?" in command.err
