@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pictures.__main__ import DRAWN, FOLDER, made
 from pictures.chip import LEVELS, chip, size
@@ -54,3 +56,30 @@ def test_the_chip_has_the_counts_and_sizes_of_the_spec(name: str) -> None:
     assert machine.read("lm0", count=longs).shape[-1] == longs
     with pytest.raises(emu2.EmulatorError, match="reach past"):
         machine.read("lm0", count=longs + 1)
+
+
+def half(number: float) -> int:
+    """Return the bits of a half of the machine: six bits of exponent, nine of mantissa."""
+    mantissa, exponent = math.frexp(number)
+    return (exponent + 30) << 9 | round((2 * mantissa - 1) * 512)
+
+
+def test_a_pe_gets_the_rows_of_the_product_that_the_picture_gives_it() -> None:
+    """Row r of the matrix is r + 1 everywhere, and the vector is ones: a sum names its row."""
+    spec = emu2.Spec.load("mini")
+    facts, pes = spec.products["h"], spec.counts["pe"]
+    rows, columns = facts["rows"], facts["columns"]
+    machine = emu2.Machine(spec)
+    words = [half(row + 1) * 0x0001000100010001 for row in range(rows)]
+    machine.write("lm0", np.array([*words, half(1) * 0x0001000100010001], np.uint64))
+    step = spec.counts["cycle"]
+    lines = []
+    for row in range(0, rows, step):
+        lines += [f"hbfn/9 $lm{2 * row}v $ln0v", "nop/4", f"hmwrite $ln0v $lx{row}", "nop/4"]
+    lines += [f"hbfn/9 $lm{2 * rows} $ls0", "nop/4", "hmfma $lx $ls0 $llr0 $llr16"]
+    machine.run(emu2.assemble("\n".join(lines), spec))
+    sums = machine.read("grf0", addr=8, count=2)[0, 0, 0, 0]
+    found = sums.astype(">u8").view(">f4").reshape(pes, -1) / columns - 1
+    # The picture: the first PE has the first quarter of the rows, and so on.
+    each = rows // pes
+    assert found.tolist() == [[pe * each + k for k in range(each)] for pe in range(pes)]
