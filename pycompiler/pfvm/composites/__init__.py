@@ -89,7 +89,10 @@ _MASKED = NUMBERS | {"bool"}
 #: The element types of sums and products of neighbours.
 _ADDED = REALS | {"int32", "int64", "uint64"}
 _STEPS = f"up to {recurrent.MOST_STEPS} steps"
-_UPDATES = f"up to {scattering.MOST_UPDATES} updates of a place, in their order"
+_UPDATES = (
+    f"up to {scattering.MOST_UPDATES} updates of a place, in their order; more are summed, or the"
+    " last row counts, where places times updates fit LM"
+)
 _POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {

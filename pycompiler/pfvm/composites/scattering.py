@@ -1,4 +1,8 @@
-"""Scatters, one update after the other: the order of the updates decides, so results are exact."""
+"""Scatters.
+
+A few updates come one after the other: their order decides, so results are exact. Of many, each
+place sums what hits it, or takes the last one, where places times updates fit LM.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import onnx
 from .picking import from_the_front
 from .writer import MOVED, Writer, axis_of
 
-#: The most updates of one place that a compile writes out.
+#: The most updates that come one after the other.
 MOST_UPDATES = 64
 #: The operator that joins an update with what is there.
 _JOINED = {"none": "", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
@@ -32,6 +36,33 @@ def _updated(write: Writer, value: str, hit: str, update: str, join: str) -> str
     return write.op("Where", hit, new, value)
 
 
+def _many_fit(write: Writer, join: str, *sizes: int) -> bool:
+    """Whether many updates have a form: a choice for each place and each update."""
+    return join in ("", "Add") and write.has_room(sizes)
+
+
+def _summed(write: Writer, hit: str, updates: str, axis: int) -> str:
+    """Append the sums of the updates that hit a place; they lie on an axis, which goes."""
+    landed = write.op("Where", hit, updates, write.number(0))
+    return write.op("ReduceSum", landed, write.ints([axis]), keepdims=0)
+
+
+def _last(write: Writer, hit: str, updates: str, value: str, count: int) -> str:
+    """Append the last row of updates that hits a row of the value, or the row itself.
+
+    Both have two axes, and ``hit`` has a row for each row of the value.
+    """
+    numbers = write.constant(np.arange(count, dtype=np.float32)[None], "numbers")
+    none = write.constant(np.asarray(-1, np.float32), "none")
+    order = write.op("Where", hit, numbers, none)
+    last = write.op("ReduceMax", order, write.ints([1]), keepdims=0)
+    first = write.constant(np.asarray(0, np.float32), "first")
+    place = write.op("Cast", write.op("Max", last, first), to=onnx.TensorProto.INT64)
+    new = write.op("Gather", updates, place, axis=0)
+    any_hit = write.op("Unsqueeze", write.op("Greater", last, none), write.ints([1]))
+    return write.op("Where", any_hit, new, value)
+
+
 def _small(write: Writer, index: str) -> str:
     """Append the index as 32-bit integers, which lie in long words as singles do."""
     return write.op("Cast", index, to=onnx.TensorProto.INT32)
@@ -49,7 +80,8 @@ def scatter_elements(write: Writer) -> str | bool:
         return False
     axis = axis_of(write, 0)
     size, count = data.shape[axis], index.shape[axis]
-    if count > MOST_UPDATES:
+    many = count > MOST_UPDATES
+    if many and not (join and _many_fit(write, join, *data.shape, count)):
         return False
     value, places, updates = write.node.input[:3]
     places = _small(write, from_the_front(write, places, index.elem, size))
@@ -62,6 +94,13 @@ def scatter_elements(write: Writer) -> str | bool:
         nowhere = write.constant(np.asarray(size, dtype=np.int32), "nowhere")
         places, updates = write.op("Pad", places, pads, nowhere), write.op("Pad", updates, pads)
     along = _places(write, size, [size if at == axis else 1 for at in range(rank)])
+    if many:
+        before, behind = write.ints([axis]), write.ints([axis + 1])
+        hit = write.op(
+            "Equal", write.op("Unsqueeze", along, behind), write.op("Unsqueeze", places, before)
+        )
+        wide = write.op("Unsqueeze", updates, before)
+        return write.op(join, value, _summed(write, hit, wide, axis + 1))
     for number in range(count):
         place, update = (
             write.cut(name, [axis], [number], [number + 1]) for name in (places, updates)
@@ -79,7 +118,8 @@ def scatter_nd(write: Writer) -> str | bool:
         return False
     rows, width = prod(data.shape[:depth]), prod(data.shape[depth:])
     count = prod(index.shape[:-1])
-    if count > MOST_UPDATES:
+    many = count > MOST_UPDATES
+    if many and not _many_fit(write, join, rows, count, width if join else 1):
         return False
     value, places, updates = write.node.input[:3]
     flat = write.reshape(places, [count, depth])
@@ -93,6 +133,15 @@ def scatter_nd(write: Writer) -> str | bool:
     value = write.reshape(value, [rows, width])
     updates = write.reshape(updates, [count, width])
     along = _places(write, rows, [rows, 1])
+    if many:
+        hit = write.op("Equal", along, write.reshape(found, [1, count]))
+        if join:
+            hit = write.op("Unsqueeze", hit, write.ints([2]))
+            wide = write.op("Unsqueeze", updates, write.ints([0]))
+            value = write.op(join, value, _summed(write, hit, wide, 1))
+        else:
+            value = _last(write, hit, updates, value, count)
+        return write.op("Identity", write.reshape(value, data.shape))
     for number in range(count):
         place, update = (write.cut(name, [0], [number], [number + 1]) for name in (found, updates))
         value = _updated(write, value, write.op("Equal", along, place), update, join)
