@@ -14,7 +14,7 @@ from ..errors import error
 from ..frontend.resizes import keep_kernels
 from ..frontend.training_step import plain_kernels, step_rules
 from ..summary.performance import Performance, in_turn
-from .module_paths import name_modules
+from .module_paths import name_inputs, name_modules
 from .partition import Parts, partitioned
 from .settings import DEVICE, Settings
 
@@ -53,6 +53,7 @@ def emu2(
         def compiled(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
             whole.close()  # all is traced, and exports need the forms
             name_modules(graph)
+            name_inputs(module, graph)
             with torch._guards.tracing(None):
                 parts = partitioned(graph, settings)
             cut.append(parts)

@@ -12,6 +12,7 @@ import torch.fx.traceback
 
 from ..mlsdk.function import CompiledFunction
 from ..summary.performance import Performance
+from .module_paths import input_names
 from .settings import Settings
 from .views import Views
 
@@ -74,14 +75,15 @@ class Piece(torch.nn.Module):
 
         Numbers in ``values`` become part of the function.
         """
+        names = input_names(graph)
         sample = {
-            f"x{place}": sample_of(tuple(value.shape), value.dtype)
-            for place, value in enumerate(values)
+            name: sample_of(tuple(value.shape), value.dtype)
+            for name, value in zip(names, values, strict=True)
             if isinstance(value, torch.Tensor)
         }
 
         def function(given: Tensors) -> Tensors:
-            operands = (given.get(f"x{place}", value) for place, value in enumerate(values))
+            operands = (given.get(name, one) for name, one in zip(names, values, strict=True))
             with torch.fx.traceback.preserve_node_meta():  # the lines of the user's model
                 found = torch.fx.Interpreter(graph).run(*operands)
             return {f"y{place}": tensor for place, tensor in enumerate(found)}
@@ -105,21 +107,21 @@ class Piece(torch.nn.Module):
             compiled.report.name = f"piece {self._number}"
             _ = compiled.report.slices  # read them while the folder is there
             self.reports.append(compiled.report)
-        return _Resident(compiled)
+        return _Resident(compiled, input_names(self.graph))
 
 
 class _Resident:
     """A compiled function whose inputs stay on the device."""
 
-    def __init__(self, compiled: CompiledFunction):
-        self._compiled = compiled
+    def __init__(self, compiled: CompiledFunction, names: Sequence[str]):
+        self._compiled, self._names = compiled, names
         self._inputs = compiled.allocate_input_proxy()
         self._kept: dict[str, torch.Tensor] = {}
 
     def __call__(self, values: Sequence[Value]) -> tuple[torch.Tensor, ...]:
-        for place, value in enumerate(values):
+        for name, value in zip(self._names, values, strict=True):
             if isinstance(value, torch.Tensor):
-                self._load(f"x{place}", value.detach())
+                self._load(name, value.detach())
         found = self._compiled(self._inputs)
         return tuple(found[f"y{place}"].cpu() for place in range(len(found)))
 
