@@ -19,10 +19,11 @@ from ..emit.fragment_cache import Fragments
 from ..emit.program import concatenate
 from ..errors import error
 from ..files import write_file
+from ..graph.dtypes import numpy_dtype
 from ..graph.graph import MNGraph, MNNode
 from ..pfvm.session import Array
 from ..runtime.device import Board
-from ..runtime.executable import DeviceFunction
+from ..runtime.executable import DeviceFunction, types_of
 from ..runtime.graph_values import GraphValues, in_later_slice, on_device
 from .checks import Checks, Failed
 
@@ -63,17 +64,18 @@ class NodeRuns:
     def __init__(
         self, folder: Path, app: App, graph: MNGraph, board: Board, inputs: Mapping[str, Array]
     ):
-        """Place constants and inputs, and make the code of the nodes."""
+        """Place constants and inputs, and make the code of the nodes; other inputs are 0."""
         if any(isinstance(segment, HostSegment) for segment in app.segments):
             raise error("P0611", path=folder)
         self._graph, self._board, self._app = graph, board, app
         self.function = DeviceFunction(app, board)
         self._values = GraphValues(graph, board.target)
         self.checks = Checks(graph)
-        for name, array in inputs.items():
+        for name, type in types_of(app, app.inputs).items():
             place = self.function.place(name, output=False)
             if place is not None:
-                place.write(np.asarray(array))
+                zeros = np.zeros(type.shape, numpy_dtype(type.elem))
+                place.write(np.asarray(inputs.get(name, zeros)))
         for port in app.registered:
             self._put(port.value, app.constants[port.value])
         made = Fragments(board.target)

@@ -75,6 +75,13 @@ def test_safety_changes_checks_and_no_bit(network: Path) -> None:
                 assert array.tobytes() == mine.tobytes(), name
 
 
+def test_inputs_that_are_not_given_are_zeros(network: Path) -> None:
+    records = list(runner(network, {}).run(0, Safety.EVERY_RUN))
+    assert not any(record.failed for record in records)
+    (download,) = (record for record in records if "x" in record.arguments)
+    assert not np.any(download.arguments["x"])
+
+
 def test_records_are_the_values_of_the_nodes(network: Path) -> None:
     runs = runner(network, {"x": X})
     records = list(runs.run(0, Safety.NEVER))
