@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pictures.__main__ import DRAWN, FOLDER, made
+from pictures.__main__ import DRAWN, FOLDER, PRINTED, made
 from pictures.chip import LEVELS, chip, size
 
 import emu2
@@ -21,6 +21,20 @@ ROOT = Path(__file__).parents[1]
 def test_drawings_are_what_the_script_makes(name: str) -> None:
     text = (FOLDER / f"{name}").read_text(encoding="utf-8")
     assert text == DRAWN[name](), "make pictures"
+
+
+def words(picture: str) -> str:
+    """Return the letters of a picture, without what a library decides about its form."""
+    texts = [one for one in ElementTree.fromstring(picture).iter() if one.tag.endswith("text")]
+    return re.sub(r"\s", "", "".join("".join(one.itertext()) for one in texts))
+
+
+@pytest.mark.parametrize("name", ["conformance.svg", "language_server.svg", "sanitizer.svg"])
+def test_terminals_show_what_commands_print(name: str) -> None:
+    pytest.importorskip("rich")
+    shown = words((FOLDER / name).read_text(encoding="utf-8"))
+    assert len(shown) > 100
+    assert shown == words(PRINTED[name]()), "make pictures"
 
 
 def test_pages_show_all_pictures_and_no_others() -> None:
