@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_pages_fit_and_have_their_colours(
 
 
 def test_tables_filter_and_give_what_they_show_as_csv(
-    browser: Browser, site: Path, folders: Path
+    browser: Browser, site: Path, folders: Path, tmp_path: Path
 ) -> None:
     browser.show(site, f"#/{ONE}/nodes")
     rows = json.loads((folders / "one" / "report.json").read_text())["nodes"]
@@ -109,6 +110,16 @@ def test_tables_filter_and_give_what_they_show_as_csv(
     cycles = {row["node"]: row["cycles"] for row in rows}
     assert [int(line[head.index("cycles")]) for line in lines] == [cycles[one] for one in wanted]
     assert "DRAM (long words)" in head
+    allowed = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
+    browser.find("button.csv").click()
+    give_up = time.monotonic() + 20
+    while not list(tmp_path.glob("*.csv")):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+    (saved,) = tmp_path.glob("*.csv")
+    assert saved.name == "one_nodes.csv"
+    assert saved.read_bytes().decode() == text
     # Names that a spreadsheet would compute are texts.
     formula = "return dashboard.table([{ title: 'a', of: (row) => row }], ['=1+1', 'b']).csv()"
     assert browser.run(formula).split() == ["a", "'=1+1", "b"]
@@ -181,20 +192,20 @@ def test_memory_shows_one_instant(browser: Browser, site: Path, memory: str) -> 
     lives = [life for life in browser.run(_DATA, f"{ONE}/memory")["lives"] if life[1] == memory]
     browser.show(site, f"#/{ONE}/memory/{memory}")
 
-    def live(time: int) -> list[list[object]]:
-        return [life for life in lives if life[2] <= time < life[3]]
+    def live(at: int) -> list[list[object]]:
+        return [life for life in lives if life[2] <= at < life[3]]
 
     times = sorted({life[2] for life in lives})
-    most = max(sum(life[5] for life in live(time)) for time in times)
+    most = max(sum(life[5] for life in live(at)) for at in times)
     assert f"{most:,} long words." in browser.text
-    for time in (times[0], times[-1], times[len(times) // 2]):
+    for at in (times[0], times[-1], times[len(times) // 2]):
         browser.run(
             "const f = document.getElementById('at'); f.value = arguments[0];"
             "f.dispatchEvent(new Event('change'))",
-            time,
+            at,
         )
         names = [cell.text for cell in browser.all("#instant tbody tr td:first-child")]
-        assert sorted(names) == sorted(life[0] for life in live(time))
+        assert sorted(names) == sorted(life[0] for life in live(at))
 
 
 def test_switches_have_the_words_that_cross(browser: Browser, site: Path, folders: Path) -> None:
