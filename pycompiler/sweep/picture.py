@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from math import log10
+from math import ceil, floor, log10
 from typing import Any
 
 _WIDE, _HIGH, _EDGE, _KEY = 560, 240, 80, 260
@@ -58,6 +58,17 @@ def _lines(rows: Iterable[Row], name: str, numbers: Sequence[int], number: Any) 
     return [(others, sorted(points)) for others, points in found.items()]
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two: of each power of ten, as many as give two ticks or more."""
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for firsts in ((1,), (1, 2, 5), range(1, 10), [k / 10 for k in range(10, 100)]):
+        found = [round(first * 10.0**power, 9) for power in powers for first in firsts]
+        found = [number for number in found if low <= number <= high]
+        if len(found) > 1:
+            break
+    return found
+
+
 def _panel(
     what: str, lines: Sequence[Line], name: str, numbers: Sequence[int], top: int
 ) -> list[str]:
@@ -82,9 +93,10 @@ def _panel(
     for place, number in enumerate(numbers):
         x, _ = at(place, low)
         parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{number:,}</text>')
-    for value in (low * 1.1, high / 1.1):
+    for value in _ticks(low, high):
         _, y = at(0, value)
-        parts.append(f'<text x="{_EDGE - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+        parts.append(f'<path d="M{_EDGE} {y:.1f}h{_WIDE}" stroke="#ddd"/>')
+        parts.append(f'<text x="{_EDGE - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.9g}</text>')
     for order, (label, points) in enumerate(lines):
         colour = _COLOURS[order % len(_COLOURS)]
         places = " ".join("{:.1f},{:.1f}".format(*at(*point)) for point in points)

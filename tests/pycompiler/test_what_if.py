@@ -28,6 +28,7 @@ from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pfvm.session import HostSession
 from pycompiler.sweep.measure import rows
+from pycompiler.sweep.picture import picture
 from pycompiler.sweep.values import VALUES, Axis, description, parse_axis, points
 
 LONG = bool(os.environ.get("EMU2_LONG"))
@@ -299,8 +300,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["values"]["lm_words"] for row in found] == [256, 512, 7]
     assert all(str(row["cycles"]) in printed for row in found[:2])
     assert found[2]["status"].startswith("P0")
-    picture = ElementTree.fromstring(drawn.read_text())
-    titles = [one.text for one in picture.iter() if one.tag.endswith("title")]
+    shown = ElementTree.fromstring(drawn.read_text())
+    titles = [one.text for one in shown.iter() if one.tag.endswith("title")]
     for row in found[:2]:
         assert any(f"{row['cycles']:,}" in (title or "") for title in titles)
     assert len(titles) == 2 * (2 + len(found[0]["words"]))
@@ -328,3 +329,20 @@ def test_a_folder_of_the_environment_is_part_of_the_key(
         keys.add(cache_key(model, load_target("mine"), options))
     load_target.cache_clear()
     assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("cycles", "wanted"),
+    [
+        ((2364, 4196), {"3,000", "4,000"}),
+        ((1, 100_000), {"1", "10", "100", "1,000", "10,000", "100,000"}),
+        ((45_568, 45_568), {"42,000", "50,000"}),
+    ],
+)
+def test_ticks_of_a_sweep_are_round_numbers(cycles: tuple[int, int], wanted: set[str]) -> None:
+    found = [
+        {"values": {"a": k}, "status": "ok", "cycles": own, "factor": 2.0, "words": {}}
+        for k, own in enumerate(cycles)
+    ]
+    drawn = ElementTree.fromstring(picture(found, [("a", (0, 1))], "t"))
+    assert wanted <= {one.text for one in drawn.iter() if one.tag.endswith("text")}
