@@ -18,6 +18,8 @@ from . import in_dram, long_axes
 from .writer import MOST_PLACES, MOVED, NUMBERS, Writer, axis_of
 
 _LONG = onnx.TensorProto.INT64
+#: So many picks from a long table are compared with all places: its pieces would not pay.
+_FEW = 4
 
 
 def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
@@ -133,7 +135,8 @@ def gathered(
     """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
     Rows of a long table of parameters stay a Gather. Any other long table is compared with the
-    index place by place; False if its element type forbids that, or if there are too many places.
+    index place by place, or cut into pieces that a PE can hold. False if its element type forbids
+    that, or if there are too many places.
     """
     value, whole = table or (write.node.input[0], write.type(0))
     shape, inner = whole.shape, len(type.shape)
@@ -142,16 +145,51 @@ def gathered(
         return write.op("Gather", value, counted, axis=axis)
     if table is None and axis == 0 and (rows := _looked_up(write, index, type, whole)):
         return rows
-    if whole.elem not in NUMBERS or prod((*shape, *type.shape)) > MOST_ELEMENTS:
+    if whole.elem not in NUMBERS:
         return False
-    rank = len(shape) + inner
-    after = len(shape) - axis - 1
-    # Axes: those before ``axis``, those of the index, ``axis`` itself, those after it.
-    wide = unsqueezed(write, value, range(axis, axis + inner))
-    places = [*range(axis), axis + inner, *range(rank - after, rank)]
-    wide_index = unsqueezed(write, index, places)
-    found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
-    return write.op("Identity", found)
+    few = prod(type.shape) <= _FEW
+    if few or write.is_slice(prod((*shape, *type.shape))):
+        rank = len(shape) + inner
+        after = len(shape) - axis - 1
+        # Axes: those before ``axis``, those of the index, ``axis`` itself, those after it.
+        wide = unsqueezed(write, value, range(axis, axis + inner))
+        places = [*range(axis), axis + inner, *range(rank - after, rank)]
+        wide_index = unsqueezed(write, index, places)
+        return _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
+    return _from_pieces(write, index, type, axis, value, shape)
+
+
+def _from_pieces(
+    write: Writer, index: str, type: TensorType, axis: int, value: str, shape: Sequence[int]
+) -> str | bool:
+    """Append what the pieces of a table have at the place within a piece; choose the right piece.
+
+    Pieces are a power of two, so that they can lie on units. False if there are too many places.
+    """
+    if not write.rows or 0 in type.shape or shape[axis] > MOST_PLACES:
+        return False
+    columns = 1 << (write.rows.bit_length() - 1)
+    rows = 1 << (-(-shape[axis] // columns) - 1).bit_length()
+    more = rows * columns - shape[axis]
+    if rows * prod((*shape, *type.shape)) // shape[axis] > MOST_ELEMENTS:
+        return False
+    if more:
+        value = long_axes.pad(write, value, shape, axis, (0, more))
+    value = write.reshape(value, (*shape[:axis], rows, columns, *shape[axis + 1 :]))
+    place = write.cast(from_the_front(write, index, type.elem, shape[axis]), "float")
+    row = write.op("Floor", write.op("Mul", place, _single(write, 1 / columns)))
+    column = write.op("Sub", place, write.op("Mul", row, _single(write, columns)))
+    found = write.op("Gather", value, write.cast(column, "int32"), axis=axis + 1)
+    inner, behind = len(type.shape), len(shape) - axis - 1
+    wide = [rows, *[1] * (inner + behind)]
+    numbers = write.constant(np.arange(rows, dtype=np.float32).reshape(wide), "rows")
+    row = unsqueezed(write, row, range(inner, inner + behind))
+    chosen = write.op("Where", write.op("Equal", row, numbers), found, write.number(0.0))
+    return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
+
+
+def _single(write: Writer, value: float) -> str:
+    return write.constant(np.asarray(value, np.float32), "number")
 
 
 def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -> str | bool:
