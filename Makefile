@@ -108,7 +108,7 @@ lint-python: $(STAMP)
 # docs/isa from the spec, docs/operators.md, docs/options.md, docs/errors.md and docs/compiler/rewrites.md from their tables; `make test` fails when they are stale.
 manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release $(PACKAGES) --test manual
-	$(BIN)/python -m pycompiler.layers.document
+	$(BIN)/python -m pycompiler.manual.operators
 	$(BIN)/python -m pycompiler.document_options
 	$(BIN)/python -m pycompiler.rewriting.document
 	$(BIN)/python -m pycompiler.errors.document

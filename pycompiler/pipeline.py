@@ -15,6 +15,7 @@ from .graph.graph import MNGraph
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
+from .layers.store import written_whole
 from .planners.lpz.known import Known
 from .planners.no_room import on_the_host
 from .planners.overrides import with_io_layouts
@@ -120,6 +121,7 @@ def plan_onnx(request: Request) -> Planned:
         with request.report.running("import") as facts:
             imported = import_onnx(request.model, request.target, options.update)
             facts["nodes"] = len(imported.graph.nodes)
+        _note_whole(request, imported, imported.written_whole)
         learnt = Known()
         for _ in range(_MOST_ON_HOST):
             try:
@@ -130,6 +132,12 @@ def plan_onnx(request: Request) -> Planned:
                     raise
                 imported = replace(imported, graph=graph)
         return _planned(request, imported, learnt)
+
+
+def _note_whole(request: Request, imported: ImportedModel, reasons: Mapping[str, str]) -> None:
+    for name, reason in reasons.items():
+        whole = f"`{imported.registered[name][0] or name}` is written as a whole"
+        request.report.note(f"{whole}, not its new row alone: {reason}")
 
 
 def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planned:
@@ -158,6 +166,7 @@ def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planne
             facts |= {"nodes": len(graph.nodes), "values": len(graph.values)}
         if name != SIMULATED:
             report.files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
+    _note_whole(request, imported, written_whole(graph, target))
     with report.running("dump"):
         report.files |= _texts(graph)
     with report.running("estimate"):

@@ -21,6 +21,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered, updates
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
+from ..pfvm.stored_rows import written_whole
 from ..pfvm.torch_calls import DOMAIN
 from ..pfvm.update_order import LAST, ordered
 from .lookup_nodes import with_own_tables
@@ -33,7 +34,7 @@ class ImportedModel:
     ``forms`` has the ONNX node of each node; ``parameters`` are the constants that became
     attributes, which they still read. ``registered`` has the registered name and the data of each
     registered value. ``updates`` maps the key of an output to the registered value whose new value
-    it is.
+    it is. ``written_whole`` says why a value is written as a whole where only rows of it change.
     """
 
     graph: MNGraph
@@ -45,6 +46,7 @@ class ImportedModel:
     parameters: dict[str, Array]
     registered: dict[str, tuple[str, Array]]
     updates: dict[str, str]
+    written_whole: dict[str, str]
 
 
 def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> ImportedModel:
@@ -117,9 +119,8 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         if value.name in changed
     }
     opsets, functions = tuple(model.opset_import), tuple(model.functions)
-    return ImportedModel(
-        graph, constants, protos, opsets, model.ir_version, functions, rest, state, renewed
-    )
+    known = rest, state, renewed, written_whole(model)
+    return ImportedModel(graph, constants, protos, opsets, model.ir_version, functions, *known)
 
 
 def _group(name: str, proto: onnx.NodeProto) -> MNNode:

@@ -60,6 +60,11 @@ def download(layout: Layout, target: Target) -> list[Stage]:
     return stages(_code(plan_transfer(layout, target), source, result, 0, down=True), target)
 
 
+def uploaded(source: MNValue, result: MNValue, target: Target) -> Nest:
+    """Yield the code of an upload."""
+    return _code(plan_transfer(layout_of(source), target), source, result, 0, down=False)
+
+
 def _code(plan: TransferPlan, source: MNValue, result: MNValue, first: int, *, down: bool) -> Nest:
     """Yield the code of a transfer that begins with buffer ``first``."""
     masks = UnitMasks(NUMBERS[Level.MAB], plan.target)

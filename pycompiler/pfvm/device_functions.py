@@ -24,6 +24,8 @@ RECUT = "MNCoreRecut"
 PICK = "MNCorePick"
 #: Rows of a table in DRAM.
 LOOKUP = "MNCoreLookup"
+#: Rows that are written into a value in DRAM.
+STORE = "MNCoreStore"
 #: Cuts axes into tiles; each attribute has one number for every axis that changes.
 TILES = "MNCoreTiles"
 TILE_FACTS = ("axes", "counts", "places", "before", "reach")

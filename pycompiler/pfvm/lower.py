@@ -18,7 +18,8 @@ from .narrow_integers import widen_integers
 from .onnx_functions import write_out_functions
 from .parameters import settled_parameters
 from .prepare import prepare, static_types
-from .registered import attach, detach
+from .registered import attach, detach, updates
+from .stored_rows import store_rows
 from .unroll import unrolled
 
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
@@ -84,6 +85,9 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
         plain = plain if widened is plain else prepare(widened)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
+    if target is not None and (new := updates(model)):
+        stored = store_rows(plain, static_types(plain), new, target)
+        plain = plain if stored is plain else prepare(stored)
     plain = _written_out(plain, target)
     if target is not None:  # functions of ONNX divide integers too
         widened = widen_integers(plain, static_types(plain))

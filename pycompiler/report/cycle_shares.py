@@ -10,7 +10,7 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.switch.layer import SWITCH
 from ..layers.weight_gradient.joining import JOIN
-from ..pfvm.device_functions import LOOKUP, RECUT
+from ..pfvm.device_functions import LOOKUP, RECUT, STORE
 from ..pfvm.windows import WEIGHT_GRADIENT
 
 #: The kind of all operators that the table below does not name, and that of waiting.
@@ -20,7 +20,7 @@ _KINDS: Mapping[str, str] = {
     **{layer.op: "products" for layer in (*matmul.LAYERS, *depthwise.LAYERS)},
     **dict.fromkeys((WEIGHT_GRADIENT, JOIN), "products"),
     SWITCH: "switches",
-    **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY, RECUT), "transfers"),
+    **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, STORE, COPY, RECUT), "transfers"),
 }
 #: The kinds, in the order of the report.
 KINDS = (*dict.fromkeys(_KINDS.values()), ELEMENTWISE, WAITS)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from ..graph.graph import Location, MNGraph, Side
 from ..layers.split_concat import CONCAT, SPLIT, slices_of
+from ..pfvm.device_functions import STORE
 
 
 def written_in_place(graph: MNGraph, renewed: Mapping[str, str]) -> dict[str, str]:
@@ -20,11 +21,11 @@ def written_in_place(graph: MNGraph, renewed: Mapping[str, str]) -> dict[str, st
     """
     order = _Order(graph)
     given = [name for _, name in graph.outputs]
-    found: dict[str, str] = {}
+    found = {one.outputs[0]: one.inputs[0] for one in graph.device_nodes() if one.op == STORE}
     for key, new in graph.outputs:
         old = renewed.get(key)
         # The caller gets an output, and another registered value its copy, after the call.
-        if old is None or old in given or given.count(new) > 1:
+        if old is None or new in found or old in given or given.count(new) > 1:
             continue
         if _alike(graph, new, old) and order.read_before(old, new):
             found[new] = old

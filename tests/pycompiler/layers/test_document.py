@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pycompiler.layers.document import PAGE, page
 from pycompiler.layers.operators import LAYERS
+from pycompiler.manual.operators import PAGE, page
 from pycompiler.pfvm.composites import COMPOSITES
 
 

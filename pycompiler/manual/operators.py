@@ -1,4 +1,4 @@
-"""Writes docs/operators.md from the registry: ``python -m pycompiler.layers.document [FILE]``."""
+"""Writes docs/operators.md from the registry: ``python -m pycompiler.manual.operators [FILE]``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from math import log2
 from pathlib import Path
 
 from ..graph.dtypes import MNDtype, device_dtype
+from ..layers.base import Layer
+from ..layers.elementwise import Elementwise
+from ..layers.functions.elementwise_function import INT, INTEGERS, LONG, ULONG, Function
+from ..layers.operators import LAYERS
 from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..pfvm.onnx_functions import WRITTEN_OUT
 from ..pfvm.random_numbers import RULES as DRAWN
 from ..tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
-from .base import Layer
-from .elementwise import Elementwise
-from .functions.elementwise_function import INT, INTEGERS, LONG, ULONG, Function
-from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
 

@@ -1,0 +1,1 @@
+"""Pages of the manual that are written from the compiler's own tables."""
