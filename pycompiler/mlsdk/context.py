@@ -17,7 +17,7 @@ from ..frontend.export import export
 from ..frontend.modules import as_function
 from ..options import parse_options
 from ..pfvm.registered import set_defaults
-from ..pfvm.session import Array
+from ..pfvm.session import Array, with_cuda
 from ..runtime.device import Board
 from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
@@ -134,18 +134,19 @@ class Context:
             set_defaults(model, self._state)
             return model
 
-        found = build(
-            make_model,
-            self.device.name,
-            self._board,
-            options,
-            folder,
-            cache=None if cache_options is None else cache_options.cache,
-            registry=self.registry.values,
-            io_specs=io_spec_constraints,
-            progress=not quiet,
-            backprop=backprop,
-        )
+        with with_cuda(self.device.on_gpu):
+            found = build(
+                make_model,
+                self.device.name,
+                self._board,
+                options,
+                folder,
+                cache=None if cache_options is None else cache_options.cache,
+                registry=self.registry.values,
+                io_specs=io_spec_constraints,
+                progress=not quiet,
+                backprop=backprop,
+            )
         return CompiledFunction(found, folder)
 
     def compile_automap(
@@ -183,7 +184,9 @@ class Context:
         """
         self._check_valid()
         folder = _folder(path)
-        return CompiledFunction(load_function(folder, self._board, self.registry.values), folder)
+        with with_cuda(self.device.on_gpu):
+            found = load_function(folder, self._board, self.registry.values)
+        return CompiledFunction(found, folder)
 
     # -- registered values ---------------------------------------------------------------------
 

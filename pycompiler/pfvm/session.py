@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
-from contextvars import copy_context
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import partial
 
 import numpy as np
@@ -30,10 +31,29 @@ from .runtime_faults import faulty, kinds_of
 from .staged_session import StagedSession
 from .torch_calls import has_calls
 
+#: What runs sessions: the later ones have what those before them lack.
+_PROVIDERS: ContextVar[tuple[str, ...]] = ContextVar("providers", default=("CPUExecutionProvider",))
+_CUDA = "CUDAExecutionProvider"
 #: How onnxruntime names a node for whose types it has no kernel.
 _LACKS = re.compile(r"node (?:with name '|\()([^')]+)")
 #: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
+
+
+def has_cuda() -> bool:
+    """Whether onnxruntime can run sessions on a GPU with CUDA."""
+    return _CUDA in onnxruntime.get_available_providers()
+
+
+@contextmanager
+def with_cuda(wanted: bool) -> Iterator[None]:
+    """Run the sessions that are started inside on a GPU, if that is ``wanted``."""
+    before = _PROVIDERS.get()
+    token = _PROVIDERS.set((_CUDA, *before) if wanted else before)
+    try:
+        yield
+    finally:
+        _PROVIDERS.reset(token)
 
 
 class HostSession:
@@ -118,7 +138,7 @@ class _PlainSession:
         self._session = onnxruntime.InferenceSession(
             self._model.SerializeToString(),
             options,
-            providers=["CPUExecutionProvider"],
+            providers=list(_PROVIDERS.get()),
             disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
         )
 

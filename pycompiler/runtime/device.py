@@ -14,8 +14,10 @@ from emu2.near import did_you_mean
 from ..errors import error
 from ..machine import Target, load_target
 
-_LEGAL = "emu2, emu2:MACHINE, mncore2:auto, mncore2:0 to mncore2:7, or pfvm:cpu"
-_NAMES = ("emu2", "emu2:mini", "emu2:mncore2", "mncore2:auto", "mncore2:0", "pfvm:cpu")
+_LEGAL = "emu2, emu2:MACHINE, mncore2:auto, mncore2:0 to mncore2:7, pfvm:cpu, or pfvm:cuda"
+_NAMES = ("emu2", "emu2:mini", "emu2:mncore2", "mncore2:auto", "mncore2:0", "pfvm:cpu", "pfvm:cuda")
+#: The host with a GPU.
+GPUS = ("pfvm:cuda", "pfvm:gpu")
 _BOARD = re.compile(r"mncore2:(auto|[0-7])\Z")
 _EMULATOR = re.compile(r"emu2(?::(.+))?\Z")
 _DEFAULT_MACHINE = "mncore2"
@@ -45,7 +47,7 @@ def find_device(name: str) -> Device:
     """Find the device called ``name``; names of boards mean the emulator. P0601 if unknown."""
     if not isinstance(name, str):
         raise error("P0601", name=name, legal=_LEGAL)
-    if name == "pfvm:cpu":
+    if name == "pfvm:cpu" or name in GPUS:
         return Device(name, None)
     if _BOARD.match(name):
         return Device(name, _DEFAULT_MACHINE)

@@ -7,14 +7,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 from compiling import context, report_of
+from torch import nn
 
 from pycompiler.app import read_app
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.graph import parse_graph
 from pycompiler.mlsdk import Context, MNDevice, TensorProxy, path, storage
+from pycompiler.pfvm.session import has_cuda
 
 Tensors = dict[str, torch.Tensor]
 HOST_FILES = {"model.onnx", "report.json", "out.txt", "out.json"}
@@ -261,12 +264,46 @@ def test_functions_without_inputs_or_operators(tmp_path: Path) -> None:
 # -- devices and paths ------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not has_cuda(), reason="onnxruntime has no CUDA here")
+@pytest.mark.parametrize("name", ["pfvm:cuda", "pfvm:gpu"])
+def test_a_gpu(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    layer, sample = nn.Linear(8, 4), {"x": torch.randn(2, 8)}
+    compiled = Context(MNDevice(name)).compile(lambda d: {"y": layer(d["x"])}, sample, tmp_path)
+    assert torch.allclose(compiled(sample)["y"].cpu(), layer(sample["x"]), atol=1e-4)
+
+
+def test_a_gpu_runs_what_it_has_kernels_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only functions of that context ask for it, and what it lacks runs on the host."""
+    asked: list[list[str]] = []
+    start = onnxruntime.InferenceSession
+
+    def session(*args: Any, providers: list[str], **facts: Any) -> Any:
+        asked.append(providers)
+        return start(*args, providers=providers[-1:], **facts)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: providers)
+    sample = {"x": torch.ones(2)}
+    for name, wanted in (("pfvm:cuda", providers), ("pfvm:cpu", providers[1:])):
+        folder, shared = tmp_path / name[5:], Context(MNDevice(name))
+        shared.compile(lambda d: {"y": d["x"] + 1}, sample, folder, quiet=True)
+        assert shared.load_codegen_dir(folder)(sample)["y"].cpu().tolist() == [2, 2]
+        assert asked
+        assert all(own == wanted for own in asked)
+        asked.clear()
+
+
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("emu2", "emu2:mini", "mncore2:auto", "mncore2:7", "pfvm:cpu"):
         assert MNDevice(name).name == name
     # A device of MLSDK that is not there, and names that are none.
     wrong = dict.fromkeys(("", "tpu", "mncore2", "mncore2:8", "emu2x"), "P0601")
-    for name, code in {**wrong, "pfvm:cuda": "P0703"}.items():
+    gpus = {} if has_cuda() else dict.fromkeys(("pfvm:cuda", "pfvm:gpu"), "P0703")
+    for name, code in {**wrong, **gpus}.items():
         with pytest.raises(PycompilerError) as caught:
             MNDevice(name)
         assert caught.value.code == code
