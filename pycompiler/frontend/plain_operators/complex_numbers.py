@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -138,10 +138,58 @@ def of_reals(function: Callable[..., Any]) -> Callable[..., Any]:
     return made_of
 
 
+def _exp(x: torch.Tensor) -> torch.Tensor:
+    size = torch.exp(x.real)
+    turned = size * torch.sin(x.imag)  # of an infinite size, real numbers stay real
+    return torch.complex(size * torch.cos(x.imag), torch.where(x.imag == 0, x.imag, turned))
+
+
+def _log(x: torch.Tensor) -> torch.Tensor:
+    return torch.complex(torch.log(torch.abs(x)), torch.atan2(x.imag, x.real))
+
+
+def _sqrt(x: torch.Tensor) -> torch.Tensor:
+    """Return the root with a real part that is not negative; no part is a difference."""
+    larger = torch.sqrt((torch.abs(x) + x.real.abs()) / 2)
+    other = torch.where(larger > 0, x.imag.abs() / (2 * larger), larger)
+    ahead = x.real >= 0
+    imaginary = torch.where(ahead, other, larger)
+    return torch.complex(
+        torch.where(ahead, larger, other), torch.where(x.imag < 0, -imaginary, imaginary)
+    )
+
+
+#: The largest power that is written as products.
+_MOST_FACTORS = 16
+
+
+def _power(x: torch.Tensor, exponent: complex) -> Any:
+    """Return products of the squares of the number, or of its inverse."""
+    power = complex(exponent).real
+    whole = exponent == power and power.is_integer()
+    if not x.is_complex() or not whole or not 1 <= abs(power) <= _MOST_FACTORS:
+        return NotImplemented
+    square, factors = x, []
+    for bit in reversed(f"{int(abs(power)):b}"):
+        factors += [square] * int(bit)
+        square = square * square  # the last one is not read
+    found = reduce(torch.mul, factors)
+    return found if power > 0 else torch.reciprocal(found)
+
+
+def _of_complex(function: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    """Leave calls with real numbers as they are."""
+    return lambda x: function(x) if x.is_complex() else NotImplemented
+
+
 #: They leave real numbers to the exporter.
 COMPLEX: dict[Any, Callable[..., Any]] = {
     _ATEN.einsum.default: _einsum,
     **BY_PARTS,
     _ATEN._conj_physical.default: _conjugate,
     _ATEN.conj_physical.default: _conjugate,
+    _ATEN.exp.default: _of_complex(_exp),
+    _ATEN.log.default: _of_complex(_log),
+    _ATEN.sqrt.default: _of_complex(_sqrt),
+    _ATEN.pow.Tensor_Scalar: _power,
 }

@@ -33,10 +33,13 @@ def _hypot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return large * torch.sqrt(1 + ratio * ratio)
 
 
-def _angle(x: torch.Tensor) -> Any:
-    """Return 0 or pi for a real number, and NaN for a NaN."""
+def _angle(x: torch.Tensor) -> torch.Tensor:
+    """Return 0 or pi for a real number, and NaN for a NaN.
+
+    The exporter's form gives complex numbers below zero -pi, and zero any angle.
+    """
     if x.is_complex():
-        return NotImplemented
+        return torch.atan2(x.imag, x.real)
     x = _floats(x)
     found = torch.where(x < 0, torch.full_like(x, math.pi), torch.zeros_like(x))
     return torch.where(x != x, x, found)

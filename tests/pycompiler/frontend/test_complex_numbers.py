@@ -41,6 +41,42 @@ def test_complex_constants_and_matrices(tmp_path: Path) -> None:
         assert torch.allclose(found[key].cpu(), value, 1e-4, 1e-4), key
 
 
+#: Functions of single complex numbers.
+OF_ONE: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "angle": torch.angle,
+    "exp": torch.exp,
+    "log": lambda z: torch.log(z + 9j),
+    "sqrt": torch.sqrt,
+    "square": lambda z: z**2,
+    "seventh power": lambda z: z**7.0,
+    "inverse square": lambda z: (z + 9) ** -2,
+    "phase": lambda z: torch.exp(-1j * z.real) * z,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_functions_of_complex_numbers(dtype: torch.dtype, tmp_path: Path) -> None:
+    """On the device, at zero, on the axes and in all quarters of the plane."""
+
+    def run(d: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        z = torch.complex(d["x"], d["y"])
+        made = {name: function(z) for name, function in OF_ONE.items()}
+        return {n: torch.view_as_real(x) if x.is_complex() else x for n, x in made.items()}
+
+    ends = torch.tensor([0.0, -2.0, 2.0])
+    drawn = torch.randn(2, 16, generator=torch.Generator().manual_seed(5))
+    x = torch.cat([ends.repeat(3), drawn[0]]).to(dtype)
+    y = torch.cat([ends.repeat_interleave(3), drawn[1]]).to(dtype)
+    function = context("emu2:mini").compile(run, {"x": x, "y": y}, tmp_path / "out")
+    assert function.report.facts["host_fallback"] == []
+    found = function({"x": x, "y": y})
+    close = 16 * torch.finfo(dtype).eps
+    for key, value in run({"x": x, "y": y}).items():
+        assert found[key].dtype == value.dtype, key
+        error = (found[key].cpu() - value).abs().max() / value.abs().max()
+        assert error <= close, key
+
+
 #: Functions of rows of real numbers, (3, 15).
 TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "rfft": lambda x: torch.view_as_real(fft.rfft(x)),
