@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from compiling import context, sampled
+from plamo_model import Plamo
 from torch import nn
 
 from pycompiler.errors import PycompilerError
@@ -240,3 +241,13 @@ def test_families(kind: str, device: str, tmp_path: Path) -> None:
         given, attention_mask=torch.ones_like(given), max_new_tokens=6, do_sample=False
     )
     assert PROMPT + list(decoder.generate(given, 6)) == wanted[0].tolist()
+
+
+@pytest.mark.parametrize("device", sampled(["emu2:mini", "pfvm:cpu"]))
+def test_plamo(device: str, tmp_path: Path) -> None:
+    """A layer whose four heads share two keys and values."""
+    torch.manual_seed(0)
+    sizes = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    model = Plamo(config(**sizes)).eval()
+    decoder = Decoder(context(device), model, tmp_path, positions=POSITIONS, chunk=1, quiet=True)
+    assert list(decoder.generate(PROMPT, 6, stop=())) == most_likely(model, PROMPT, 6)
