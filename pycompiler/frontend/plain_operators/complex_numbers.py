@@ -51,7 +51,8 @@ _ALIKE = (
     *(_ATEN.masked_fill.Scalar, _ATEN.index_fill.int_Scalar, _ATEN.alias.default),
     *(_ATEN.sum.default, _ATEN.sum.dim_IntList, _ATEN.cumsum.default, _ATEN._to_copy.default),
     *(_ATEN.full.default, _ATEN.full_like.default, _ATEN.new_full.default),
-    *(_ATEN.scalar_tensor.default, _ATEN.linspace.default),
+    *(_ATEN.scalar_tensor.default, _ATEN.linspace.default, _ATEN.index.Tensor),
+    *(_ATEN.select.int, _ATEN.repeat.default, _ATEN.tril.default, _ATEN.triu.default),
     torch.ops.prims.convert_element_type.default,
 )
 #: By operator that makes constants: the operator that is given the number.

@@ -259,6 +259,9 @@ def _slice_scatter(
     size = x.shape[dim]
     if not isinstance(size, int):
         return NotImplemented
+    if x.is_complex():
+        pairs = (x.real, source.real), (x.imag, source.imag)
+        return torch.complex(*(_slice_scatter(*pair, dim, start, end, step) for pair in pairs))
     written = range(size)[start:end:step]
     if not written:
         return x.clone()

@@ -51,6 +51,11 @@ OF_ONE: Mapping[str, Callable[[Tensor], Tensor]] = {
     "seventh power": lambda z: z**7.0,
     "inverse square": lambda z: (z + 9) ** -2,
     "phase": lambda z: torch.exp(-1j * z.real) * z,
+    "written slice": lambda z: torch.slice_scatter(z, z[1:24] / 2, 0, 1, 24),
+    "written steps": lambda z: torch.slice_scatter(z, z[1:24:2] / 2, 0, 1, 24, 2),
+    "picked": lambda z: z[torch.tensor([3, 1, 0])],
+    "repeated": lambda z: z.repeat(2) * z[3],
+    "triangles": lambda z: z[:24].reshape(4, 6).tril() - z[:24].reshape(4, 6).triu(1),
 }
 
 
