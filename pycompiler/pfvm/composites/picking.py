@@ -171,7 +171,7 @@ def _from_pieces(
     columns = 1 << (write.rows.bit_length() - 1)
     rows = 1 << (-(-shape[axis] // columns) - 1).bit_length()
     more = rows * columns - shape[axis]
-    if rows * prod((*shape, *type.shape)) // shape[axis] > MOST_ELEMENTS:
+    if not write.is_slice(rows * prod((*shape, *type.shape)) // shape[axis]):
         return False
     if more:
         value = long_axes.pad(write, value, shape, axis, (0, more))
