@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..pfvm.device_functions import DEVICE, called
 from ..pfvm.held import array_of, digest_of
 from ..pfvm.host_groups import GROUP, group_of
 from ..pfvm.lower import lower
-from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
+from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads, reserved
 from ..pfvm.opsets import opset_of, understood
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered, updates
@@ -68,6 +68,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
             alias[node.output[0]] = alias.get(node.input[0], node.input[0])
         else:
             nodes.append(_rename_inputs(node, alias))
+    nodes = list(_with_own_vectors(nodes, data))
     input_keys, output_keys = keys(model)
     outputs = tuple(
         (key, alias.get(value.name, value.name))
@@ -171,6 +172,30 @@ _SELECT = frozenset({"Where"})
 def _holds_nan(array: Array) -> bool:
     # A minimum with a NaN is one, and needs no second array.
     return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array.min()))
+
+
+def _with_own_vectors(
+    nodes: Sequence[onnx.NodeProto], data: dict[str, Array]
+) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes; each gets constants of its own for vectors that several of them read.
+
+    A vector has few words, but it ties the layouts of all nodes that read it. Models of which
+    biases are still zeros have one vector for all of them. ``data`` gets the new constants.
+    """
+    taken = {*data, *(name for node in nodes for name in (*node.input, *node.output))}
+    read = set[str]()
+    for node in nodes:
+        own = dict[str, str]()
+        for index, name in enumerate(node.input):
+            array = data.get(name)
+            if array is None or index in PARAMETERS.get(node.op_type, {}) or name in own:
+                continue
+            if array.dtype.kind == "f" and 1 < array.size == max(array.shape):
+                if name in read:
+                    own[name] = reserved(name, taken)
+                    data[own[name]] = array
+                read.add(name)
+        yield _rename_inputs(node, own) if own else node
 
 
 def _rename_inputs(node: onnx.NodeProto, alias: dict[str, str]) -> onnx.NodeProto:
