@@ -161,7 +161,7 @@ def _steps(
         made = sliced.lay_out(graph)
         with suppress(PycompilerError):  # those of the pass `time_slice` come there
             sliced.plan(made)
-            if given.layout_planner == "lpz" and known.work < CHEAP:
+            if given.layout_planner == "lpz" and known.work < CHEAP and not known.large:
                 other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
                 other.plan(laid := other.lay_out(graph))
                 if _cycles(other, given, updates) < _cycles(sliced, given, updates):

@@ -142,6 +142,13 @@ class Layer(ABC):
         """
         yield self.layouts(node, graph, target, hints)
 
+    def across_groups(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
+        """Yield layouts of all operands of an anchored node whose sums cross groups, or go there.
+
+        They are candidates beside those of :meth:`candidates`.
+        """
+        return iter(())
+
     def late_candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield more layouts of all operands, close to ``hints``.
 

@@ -37,7 +37,7 @@ from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
 from .products import streamed
-from .products.choose import candidate_layouts, choose_layouts, code, steps
+from .products.choose import across_groups, candidate_layouts, choose_layouts, code, steps
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
 
@@ -114,12 +114,18 @@ class Product(UntiedAxes):
         yield self.layouts(node, graph, target, hints)
         yield from candidate_layouts(node, graph, target, hints)
 
+    def across_groups(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
+        """Yield layouts in which groups share the contracted axis, or columns that go with it."""
+        for terms in (True, False):
+            yield from across_groups(node, graph, target, hints, terms=terms)
+
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Put the matrix in LM1, the vectors in LM0, bias and result where more room is left."""
         beside = Location.LM0 if isinstance(node.plan, Streamed) else Location.LM1
         known = {node.inputs[1]: Location.LM1, node.inputs[0]: Location.LM0}
         banks = [known.get(name, beside) for name in dict.fromkeys(node.inputs) if name]
-        return Placement(tuple(banks), (beside,))
+        # Sums over groups take words of DRAM on their way: a second result.
+        return Placement(tuple(banks), (beside, *(Location.DRAM,) * (len(node.outputs) - 1)))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""
@@ -136,7 +142,7 @@ class Product(UntiedAxes):
         elif (found := wanted_layouts(node, graph, target)) is not None:
             wanted = found
         else:
-            yield "the contracted axis on some L1Bs, or terms that do not fill all of them"
+            yield "the contracted axis on some units, or terms that do not fill all of them"
             return
         yield from other_layouts(wanted, graph, target)
 

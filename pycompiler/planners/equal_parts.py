@@ -3,8 +3,8 @@
 Parts that follow each other are a chain. They are equal if they have the same operators and types,
 and if each reads of its neighbours and of the rest of the graph what the others read. A chain may
 read the parts of another one, forwards or backwards: the ways back of layers begin with the last
-one. Such chains belong together, and parts of theirs are of one layer. A graph with two layers is
-planned in a fraction of the time; the layers between get what the first of the two has.
+one. Such chains belong together, and parts of theirs are of one layer. A graph with one layer, or
+with two if there are ways back, is planned in a fraction of the time; the others get what it has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ..graph.graph import MNGraph
 from ..graph.layout import Layouts
 
-#: The layers that stay: one that stands for those behind it, and the last.
+#: The layers that stay at most: one that stands for those behind it, and the last.
 KEPT = 2
 #: The fewest nodes that others stand for: plans of small graphs are cheap, and trials better them.
 LEAST = 256
@@ -52,10 +52,10 @@ class _Chain:
         ends = [sorted((one.first, end)) for one, end in zip(self.group, last, strict=True)]
         return max(low for low, _ in ends), min(high for _, high in ends)
 
-    def drops(self, node: int) -> bool:
-        """Whether another layer stands for that of a node."""
+    def drops(self, node: int, *, alone: bool) -> bool:
+        """Whether another layer stands for that of a node; if it is ``alone``, for the last too."""
         low, high = self.kept()
-        return low < self.layer(node) < high
+        return low < self.layer(node) < high + alone
 
     def like(self, node: int, layer: int) -> int:
         """Return the node of another layer that is what ``node`` is in its own."""
@@ -79,7 +79,9 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
         if name
     }
     owners = _owners(graph, wanted, makers)
-    dropped, moved = _left_out(graph, makers, owners)
+    dropped, moved = _left_out(graph, makers, owners, alone=True)
+    if len(dropped) < LEAST:
+        dropped, moved = _left_out(graph, makers, owners, alone=False)
     stands: dict[str, str] = {}
     for number in dropped:
         chain = owners[number]
@@ -97,21 +99,21 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
 
 
 def _left_out(
-    graph: MNGraph, makers: _Makers, owners: Mapping[int, _Chain]
+    graph: MNGraph, makers: _Makers, owners: Mapping[int, _Chain], *, alone: bool
 ) -> tuple[set[int], dict[tuple[int, str], str]]:
     """Return the nodes that others stand for, and what those that stay read in place of theirs.
 
     The latter by the node that reads, and what it read. Chains stay whole if more than the next
     layer reads what they make.
     """
-    dropped = {number for number, chain in owners.items() if chain.drops(number)}
+    dropped = {number for number, chain in owners.items() if chain.drops(number, alone=alone)}
     while True:
         moved, whole = dict[tuple[int, str], str](), set[int]()
         for number, node in enumerate(graph.nodes):
             for name in node.inputs if number not in dropped else ():
                 made, place = makers.get(name, (-1, 0))
                 if made in dropped:
-                    like = _in_its_place(made, number, owners)
+                    like = _in_its_place(made, number, owners, alone=alone)
                     if like is None:
                         whole |= {at for one in owners[made].group for at in one.nodes}
                     else:
@@ -121,15 +123,21 @@ def _left_out(
         dropped -= whole
 
 
-def _in_its_place(made: int, reader: int, owners: Mapping[int, _Chain]) -> int | None:
+def _in_its_place(
+    made: int, reader: int, owners: Mapping[int, _Chain], *, alone: bool
+) -> int | None:
     """Return the node whose results a node that stays reads in place of those of node ``made``.
 
-    The next layers that stay are neighbours then. None if the reader is no neighbour.
+    The next layers that stay are neighbours then; what is behind the last layer is behind the one
+    that stays ``alone``. None if the reader is no neighbour.
     """
     chain, own = owners[made], owners.get(reader)
+    low, high = chain.kept()
+    inside = own is not None and own.group is chain.group and own.layer(reader) <= high
+    if alone:
+        return chain.like(made, low) if not inside and chain.layer(made) == high else None
     if own is None or own.group is not chain.group:
         return None
-    low, high = chain.kept()
     for here, there, beside in ((high, low, high - 1), (low, high, low + 1)):
         if own.layer(reader) == here and chain.layer(made) == beside:
             return chain.like(made, there)

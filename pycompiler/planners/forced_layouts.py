@@ -130,6 +130,7 @@ def _whole(
 def _anchored(node: MNNode, given: Layouts, graph: MNGraph, target: Target) -> Ways:
     for hints in ({}, given, *({name: layout} for name, layout in given.items())):
         yield from LAYERS[node.op].candidates(node, graph, target, hints)
+        yield from LAYERS[node.op].across_groups(node, graph, target, hints)
 
 
 def _region(node: MNNode, given: Layouts, graph: MNGraph, target: Target, classes: Classes) -> Ways:

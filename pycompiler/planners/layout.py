@@ -81,6 +81,7 @@ def _lpz(
 ) -> Laid:
     stands, taken = None, None
     if family is None and (short := shortened(graph, wanted)) is not None:
+        known.large = True
         first, stands = LayoutPlannerZ(short[0], target, wanted, known), short[1]
         first.run()
         taken = first.taken

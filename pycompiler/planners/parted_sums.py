@@ -14,8 +14,10 @@ from ..graph.digits import all_ranges, copied_digits, copy_entries, primes
 from ..graph.draft import Edit
 from ..graph.graph import MNGraph, MNValue, TensorType
 from ..graph.layout import UNIT_LEVELS, Layout, SubAxis
-from ..graph.plan import PartSums
+from ..graph.plan import PartSums, Resident
 from ..graph.rewrite import Facts, FlowRewrite
+from ..layers.matmul import PRODUCTS
+from ..layers.products.resident import dram_words as group_sums_words
 from ..layers.recut.plain import plain_layout
 from ..layers.weight_gradient.joining import JOIN, dram_words
 from ..layers.weight_gradient.layouts import partial_layout, reduced_digits, shares_in
@@ -79,4 +81,19 @@ def _parted(partial: Layout, over: list[SubAxis], value: MNValue, target: Target
     return Layout((tuple(over), *partial.axes), tuple(copy_entries(copies, ranges)))
 
 
+def _in_drams(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Sum over the groups in the DRAMs: a product gets words there, as a second result."""
+    names = set(graph.values)
+    for node in graph.device_nodes():
+        if node.op not in PRODUCTS or not isinstance(node.plan, Resident):
+            continue
+        if words := group_sums_words(node, graph, facts.target):
+            result, edit = graph.values[node.outputs[0]], Edit()
+            sums = reserved(f"{result.name}.sums", names)
+            edit.values[sums] = _in_dram(sums, words, result, facts.target)
+            edit.instead[node.name] = replace(node, outputs=(*node.outputs, sums))
+            yield edit
+
+
 PART_SUMS = FlowRewrite("part_sums", "", _parts, needed=True)
+SUM_IN_DRAM = FlowRewrite("sum_in_dram", "", _in_drams, needed=True)

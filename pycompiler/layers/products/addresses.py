@@ -11,7 +11,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
-from .layouts import l1bs_of, wanted_layouts
+from .layouts import l1bs_of, l2bs_of, wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
 
 
@@ -60,7 +60,8 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> Work:
     assert layouts is not None
     a, b, c = (layouts[name] for name in (*node.inputs[:2], node.outputs[0]))
     rows = kind.rows
-    over = l1bs_of(a.axes[roles.a[2]])
+    terms = a.axes[roles.a[2]]
+    over = l1bs_of(terms) * l2bs_of(terms)
 
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
         return (0,) if axis is None else axis_addresses(layout.axes[axis], skip)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
 from math import prod
 
 from ...code.nest import Nest, stages
-from ...cost.sequence import slots_of, steps_of
+from ...cost.sequence import slots_of, waiting_steps
 from ...graph.digits import agrees, machine_digits, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
@@ -23,6 +23,7 @@ from .layouts import fits, operand_layouts, terms_unit
 from .roles import PRECISION, Roles, precision_of, roles_of, whole_units
 from .route import shares
 from .spreads import Spread, SpreadRule, kept_units, kept_units_of_few_rows, spread_units
+from .unit_sums import groups_meet
 
 #: A matrix is large if it takes this part of LM1; it may take that part beside other operands.
 _LARGE, _PART = 4, 0.75
@@ -99,9 +100,6 @@ def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> It
     roles, kind = roles_of(node, graph), precision_of(node, target)
     kept = list(kept_units(roles, node, hints, graph))
     kept += kept_units_of_few_rows(roles, node, hints, graph, target)
-    done: set[Spread] = set()
-    # Sums over L1Bs are sums of singles.
-    rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
     # Long rows leave little room for the matrix: then n and k must share out its blocks.
     some = range(1, len(primes(target.level_range[Level.L2B.value])) + 1)
     rules = [
@@ -118,22 +116,56 @@ def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> It
         blocks = -(-roles.n // kind.rows)
         rules += [SpreadRule(columns=count) for count in (1, 2, 4) if count < blocks]
         rules += _columns_on_l2bs(node, graph, target, roles, blocks)
-    any_fits = False
     for tried in (rules, _shared_units(target)):
-        for near in (*kept, None):
-            for rule in tried:
-                spread = spread_units(roles, kind, target, near, rule)
-                # A last slice that is shorter may not fill all L1Bs.
-                whole = not spread.k or whole_units(node, 0, terms_unit(spread, kind))
-                if spread in done or (rule.contracted and (rounded or not spread.k or not whole)):
-                    continue
-                done.add(spread)
-                found = operand_layouts(node, graph, spread, target)
-                if fits(node, found, target):
-                    any_fits = True
-                    yield Laid(found, {node.name: Resident()})
-        if any_fits or roles.windows:
+        found = list(_by_rules(node, graph, target, (*kept, None), tried))
+        yield from found
+        if found or roles.windows:
             break
+
+
+def across_groups(
+    node: MNNode, graph: MNGraph, target: Target, hints: Layouts, *, terms: bool
+) -> Iterator[Laid]:
+    """Yield layouts in which groups share the terms, or the columns as such a product takes them.
+
+    Between two such products nothing crosses groups but the sums of the second.
+    """
+    dtype = graph.values[node.outputs[0]].dtype
+    within = [also for also in (True, False) if groups_meet(dtype, also, target)]
+    roles, kind = roles_of(node, graph), precision_of(node, target)
+    if terms:
+        rules = [SpreadRule(contracted=also, grouped=True) for also in within]
+    else:
+        rules = [SpreadRule(contracted=also, outermost=True) for also in within]
+    # Groups share columns evenly, and each MAB has some.
+    if terms or roles.n % (target.groups * kind.rows * target.counts["mab"]) == 0:
+        kept = kept_units(roles, node, hints, graph)
+        yield from _by_rules(node, graph, target, (*kept, None), rules)
+
+
+def _by_rules(
+    node: MNNode,
+    graph: MNGraph,
+    target: Target,
+    kept: Sequence[Spread | None],
+    rules: Sequence[SpreadRule],
+) -> Iterator[Laid]:
+    """Yield the layouts of each spread that fit LM."""
+    roles, kind = roles_of(node, graph), precision_of(node, target)
+    # Sums over units are sums of singles.
+    rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
+    done: set[Spread] = set()
+    for near, rule in product(kept, rules):
+        spread = spread_units(roles, kind, target, near, rule)
+        # A last slice that is shorter may not fill all units.
+        whole = not spread.k or whole_units(node, 0, terms_unit(spread, kind))
+        shares = rule.contracted or rule.grouped
+        if spread in done or (shares and (rounded or not spread.k or not whole)):
+            continue
+        done.add(spread)
+        found = operand_layouts(node, graph, spread, target)
+        if fits(node, found, target):
+            yield Laid(found, {node.name: Resident()})
 
 
 def _columns_on_l2bs(
@@ -204,7 +236,7 @@ def _steps(node: MNNode, graph: MNGraph, found: Laid, target: Target) -> int:
 def steps(node: MNNode, graph: MNGraph, target: Target) -> int:
     """Return the steps of a product: those of its busiest slot, for lines of others fill gaps.
 
-    The sums over L1Bs come behind all products.
+    The sums over units come behind all products.
     """
     plan = node.plan
     if isinstance(plan, Streamed):
@@ -228,7 +260,7 @@ def _count(node: MNNode, graph: MNGraph, target: Target) -> int:
         found, behind = streamed_code.code(node, graph, node.plan, target), 0
     else:
         found = resident.products(node, graph, target)
-        behind = steps_of(stages(resident.sums(node, graph, target), target), target)
+        behind = waiting_steps(stages(resident.sums(node, graph, target), target), target)
     return max(slots_of(stages(found, target)).values()) // target.cycles + behind
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from ...graph.digits import PrimeDigit, agrees, all_ranges, merged, primes
+from ...graph.digits import PrimeDigit, agrees, all_ranges, machine_digits, merged, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level, SubAxis
@@ -15,7 +15,7 @@ from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
 from .roles import Precision, Roles, bias_of, precision_of, roles_of, whole_units
-from .spreads import Spread, placed
+from .spreads import Spread, is_of_groups, placed
 
 
 def fits(node: MNNode, layouts: Layouts, target: Target) -> bool:
@@ -185,25 +185,37 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> Layouts | No
         digits = unit_digits(layout_of(graph.values[out]), axis, Level.ADDR)
         return units(out, axis) if roles.windows else tuple(placed(digits))
 
+    def columns(axis: int | None) -> tuple[SubAxis, ...]:
+        # Below are those that lie across the words and PEs of a result.
+        digits = unit_digits(layout_of(graph.values[out]), axis, Level.ADDR)
+        first = next((at for at, one in enumerate(digits) if one.level is not Level.ADDR), 0)
+        return tuple(placed(digits[first:]))
+
     out = node.outputs[0]
     batch, terms = tuple(rows(axis) for axis in roles.c[0]), units(node.inputs[0], roles.a[2])
-    spread = Spread(batch, units(out, roles.c[2]), rows(roles.c[1]), terms)
+    spread = Spread(batch, columns(roles.c[2]), rows(roles.c[1]), terms)
     if spread.k:
-        # All L1Bs share the terms, and each has whole blocks: nothing clears a block of padding.
+        # All units share the terms, and each has whole blocks: nothing clears a block of padding.
         unit = terms_unit(spread, precision_of(node, target))
-        every = len(spread.k) == len(primes(target.level_range["L1B"]))
-        if not every or not whole_units(node, roles.k, unit):
+        if not _are_shared(spread.k, target) or not whole_units(node, roles.k, unit):
             return None
     found = operand_layouts(node, graph, spread, target)
     if roles.windows or all(_is_laid_out(graph.values[n], one, target) for n, one in found.items()):
         return found
     longer = _longer(roles, node, graph)
-    # L1Bs share whole blocks only.
+    # Units share whole blocks only.
     return found if spread.k else operand_layouts(node, graph, spread, target, longer)
 
 
+def _are_shared(digits: Sequence[SubAxis], target: Target) -> bool:
+    """Whether digits of terms are those of all L1Bs, of all groups, or of both."""
+    every = [one for one in machine_digits(target, 1) if one.level is Level.L1B]
+    groups = [one for one in machine_digits(target, 1) if is_of_groups(one, target)]
+    return list(digits) in (every, groups, every + groups)
+
+
 def terms_unit(spread: Spread, kind: Precision) -> int:
-    """Return the number of terms that fill a block on each L1B that shares them."""
+    """Return the number of terms that fill a block on each unit that shares them."""
     return kind.packed * prod(digit.size for digit in spread.k)
 
 
@@ -227,6 +239,11 @@ def _longer(roles: Roles, node: MNNode, graph: MNGraph) -> Roles:
 def l1bs_of(digits: Sequence[SubAxis]) -> int:
     """Return the number of L1Bs that digits are spread over."""
     return prod(digit.size for digit in digits if digit.level is Level.L1B)
+
+
+def l2bs_of(digits: Sequence[SubAxis]) -> int:
+    """Return the number of L2Bs that digits are spread over."""
+    return prod(digit.size for digit in digits if digit.level is Level.L2B)
 
 
 def unit_digits(layout: Layout, axis: int | None, *others: Level) -> list[SubAxis]:

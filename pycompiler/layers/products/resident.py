@@ -14,23 +14,24 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..switch.l1b_sums import sum_l1bs
 from .addresses import Batch, Work, work_of
-from .layouts import l1bs_of
+from .layouts import l1bs_of, l2bs_of
 from .overlapped import Overlapped
 from .pipelined import pipelined, product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
+from .unit_sums import Shared, sum_units, sums_words
 
 #: Numbers of terms whose vectors are converted together, at most.
 _AHEAD = 4
 
 
-def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
-    """Whether L1Bs share the contracted axis."""
-    layout = layout_of(graph.values[node.inputs[0]])
-    return l1bs_of(layout.axes[roles_of(node, graph).a[2]]) > 1
+def shared_by(node: MNNode, graph: MNGraph) -> Shared | None:
+    """Return the units that share the contracted axis; None if it lies in each MAB."""
+    terms = layout_of(graph.values[node.inputs[0]]).axes[roles_of(node, graph).a[2]]
+    over = l1bs_of(terms) > 1, l2bs_of(terms) > 1
+    return Shared(*over, node.outputs[1] if len(node.outputs) > 1 else None) if any(over) else None
 
 
 def _most_vectors(kind: Precision, target: Target) -> int:
@@ -39,7 +40,7 @@ def _most_vectors(kind: Precision, target: Target) -> int:
 
 
 def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
-    """Yield the code: products, then the sums over L1Bs."""
+    """Yield the code: products, then the sums over units."""
     yield from products(node, graph, target)
     yield from sums(node, graph, target)
 
@@ -49,7 +50,7 @@ def products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     name = bias_of(node)
-    bias = None if name is None or _sums_l1bs(node, graph) else graph.values[name]
+    bias = None if name is None or shared_by(node, graph) else graph.values[name]
     halves = {value.name for value in (one, other) if value.dtype is MNDtype.HALF}
     ragged = {count for *_, count in work.sums if count < kind.block}
     tails = Tails(kind, halves, ragged, target)
@@ -79,24 +80,37 @@ def counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
         tuple(count for *_, count in work.sums if count < kind.block),
         (len(work.batches), len(work.vectors), len(work.tiles), bias_of(node) is None),
         tuple(graph.values[name].dtype for name in node.inputs[:2]),
-        _sums_l1bs(node, graph),
+        shared_by(node, graph),
     )
 
 
 def sums(node: MNNode, graph: MNGraph, target: Target) -> Nest:
-    """Return the code that adds up the results of L1Bs which share the contracted axis."""
-    if not _sums_l1bs(node, graph):
+    """Return the code that adds up the results of units which share the contracted axis."""
+    over, name = shared_by(node, graph), bias_of(node)
+    if over is None:
         return ()
-    work, name = work_of(node, graph, target), bias_of(node)
-    rows = {
+    bias = None if name is None else graph.values[name]
+    rows = _summed(node, graph, target)
+    return sum_units(graph.values[node.outputs[0]], bias, rows, over, target)
+
+
+def dram_words(node: MNNode, graph: MNGraph, target: Target) -> int:
+    """Return how many long words of each DRAM the sums of a product take on their way."""
+    over, dtype = shared_by(node, graph), graph.values[node.outputs[0]].dtype
+    count = len(_summed(node, graph, target)) if over is not None and over.groups else 0
+    return sums_words(count, dtype, over, target) if over is not None else 0
+
+
+def _summed(node: MNNode, graph: MNGraph, target: Target) -> dict[int, int]:
+    """Return the long words of the result, each with that of the bias that is added to it."""
+    work = work_of(node, graph, target)
+    return {
         at_c + c + tile[1] + part: at_bias + tile[2] + part
         for _, _, at_c, at_bias in work.batches
         for _, c in work.vectors
         for tile in work.tiles
         for part in range(work.width // WORDS_PER_LONG)
     }
-    bias = None if name is None else graph.values[name]
-    return sum_l1bs(graph.values[node.outputs[0]], bias, rows, target)
 
 
 def _blocks_together(work: Work, kind: Precision, vectors: int, target: Target) -> int:

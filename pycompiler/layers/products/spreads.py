@@ -18,14 +18,14 @@ from .roles import Precision, Roles
 class Spread:
     """Unit digits of batch axes, n and m, minor first.
 
-    Without Addr digits, those that no unit has are a run below the units. Batch axes and m may have
-    Addr digits of stride 0, which stand between and above the units.
+    Without Addr digits, those that no unit has are a run below the units. Batch axes, n and m may
+    have Addr digits of stride 0, which stand between and above the units.
     """
 
     batch: tuple[tuple[SubAxis, ...], ...]
     n: tuple[SubAxis, ...]
     m: tuple[SubAxis, ...]
-    #: digits of the contracted axis: all L1Bs or none
+    #: digits of the contracted axis: all L1Bs or none, then all groups or none
     k: tuple[SubAxis, ...] = ()
 
 
@@ -35,6 +35,10 @@ class SpreadRule:
 
     #: k takes the L1Bs
     contracted: bool = False
+    #: k takes the groups
+    grouped: bool = False
+    #: n takes the groups above all that no unit has, as the k of a product behind may lie
+    outermost: bool = False
     #: n takes only MABs until m has enough digits
     rows_first: bool = False
     #: most units that n takes
@@ -119,6 +123,11 @@ def placed(digits: list[SubAxis]) -> list[SubAxis]:
     return units if digits[len(digits) - len(units) :] == units else digits
 
 
+def is_of_groups(digit: SubAxis, target: Target) -> bool:
+    """Whether L2Bs that differ in a digit are those of other groups."""
+    return digit.level is Level.L2B and digit.stride >= target.l2bs_per_group
+
+
 def _rows(roles: Roles) -> list[int]:
     """Return the batch axes along which the matrix is the same, except those of a convolution."""
     return [axis for axis, own in enumerate(roles.b[0]) if own is None and not roles.windows]
@@ -158,13 +167,18 @@ def spread_units(
             elif between:
                 into.append(SubAxis(digit.size, Level.ADDR, 0))
 
-    if rule.contracted:
+    if rule.contracted or rule.grouped:
         packed = kind.packed
-        own = [digit for digit in free if digit.level is Level.L1B]
+        own = [digit for digit in free if digit.level is Level.L1B and rule.contracted]
+        own += [digit for digit in free if is_of_groups(digit, target) and rule.grouped]
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
             k = own
             free = [digit for digit in free if digit not in own]
     blocks = -(-roles.n // kind.rows)
+    groups = [digit for digit in free if is_of_groups(digit, target) and rule.outermost]
+    free = [digit for digit in free if digit not in groups]
+    # Groups that lie above all others share the blocks first.
+    own_blocks = -(-blocks // prod(digit.size for digit in groups))
     if rule.l1bs:
         outer = [digit for digit in free if digit.level is Level.L1B][: rule.l1bs]
         over = prod(digit.size for digit in outer)
@@ -184,7 +198,9 @@ def spread_units(
     least = -(-blocks // rule.columns) if rule.columns is not None else 1
     if not rule.l1bs:
         own = [digit for digit in free if not narrow or digit.level is Level.MAB]
-        take(n, blocks, own, least)
+        take(n, own_blocks, own, least)
+    if groups:
+        n += [SubAxis(rest(blocks, [*n, *groups]), Level.ADDR, 0), *groups]
     if rule.l2bs:
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
         take(n, blocks, outer[: rule.l2bs], 1)

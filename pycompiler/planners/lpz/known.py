@@ -22,12 +22,14 @@ class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
     It is for one machine. With ``apart``, searches try one family for all regions last, not first.
+    ``large``: a graph is one in which a layer stands for others.
     ``work`` counts the costs of variables and pairs that searches have taken in. ``choice`` has
     what searches chose for variables that are alike. ``kinds`` numbers nodes that differ only in
     names and layouts.
     """
 
     apart: bool = False
+    large: bool = False
     work: int = 0
     choice: dict[object, tuple[Layouts, Plan | None]] = field(default_factory=dict)
     kinds: dict[object, int] = field(default_factory=dict)

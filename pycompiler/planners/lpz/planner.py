@@ -16,6 +16,7 @@ from ...graph.layout import Layouts
 from ...graph.plan import Laid
 from ...machine import Target
 from ..first_arrival import FirstArrival
+from .across import add_across
 from .costs import TOO_LARGE, Costs
 from .families import add_everywhere, add_families, input_families
 from .growth import MOST, Seed, carry_seeds, grow
@@ -106,6 +107,10 @@ class LayoutPlannerZ:
         """Return the cheapest choice that all trials find."""
         best = best if self.costs.known.apart else self._everywhere(best)
         best = self._turned(self._from_inputs(self._grown(self._search(best))))
+        if self.pools.cross_groups:
+            pairs = add_across(self.pools, best, self.costs)
+            for seeds in self._affordable([pairs] if pairs else []):
+                best = self._beside(best, seeds, far=True)
         for seeds in self._affordable(add_families(self.pools)):
             best = self._beside(best, seeds)
         best = self._varied(self._turned(best))

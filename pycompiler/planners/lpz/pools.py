@@ -24,6 +24,10 @@ from .proposals import packed, unfolded
 
 #: The most candidates of a variable, and how often proposals go through the graph and back.
 POOL, SWEEPS = 24, 2
+#: The most that a variable has beside these, which cross groups.
+ASIDE = 6
+#: A graph with fewer variables is small.
+SMALL = 100
 
 Candidate = Layouts
 
@@ -33,7 +37,8 @@ class Variable:
     """Values that are laid out together, the nodes whose costs depend on that, the candidates.
 
     A ``fixed`` variable keeps its first candidate. ``known`` has the keys of all its candidates,
-    ``answers`` what is cheapest beside layouts of its values.
+    ``answers`` what is cheapest beside layouts of its values. ``aside`` counts candidates that take
+    no places of others.
     """
 
     values: tuple[str, ...]
@@ -43,6 +48,17 @@ class Variable:
     pool: list[Candidate] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
     answers: dict[tuple[str, Layout], list[Candidate]] = field(default_factory=dict)
+    aside: int = 0
+
+    def room(self, room: int = POOL) -> bool:
+        """Whether the pool has fewer than ``room`` candidates, without those aside."""
+        return len(self.pool) - self.aside < room
+
+    def add_aside(self, candidate: Candidate) -> None:
+        """Add a candidate that takes no place of others, if there are few of these."""
+        before = len(self.pool)
+        if self.aside < ASIDE and self.add(candidate, len(self.pool) + 1):
+            self.aside += len(self.pool) - before
 
     def add(self, candidate: Candidate, room: int = POOL) -> bool:
         """Add a new candidate if the pool has fewer than ``room``; whether the pool has it now.
@@ -54,7 +70,7 @@ class Variable:
         key = self._key(candidate)
         if key in self.known:
             return True
-        if len(self.pool) >= room:
+        if not self.room(room):
             return False
         self.known.add(key)
         self.pool.append(candidate)
@@ -124,6 +140,9 @@ class Pools:
         #: What was tried for regions: variables with seeds.
         self._tried: set[tuple[int, object]] = set()
         self._costs, self._known, self._stands = costs, costs.known, stands
+        #: Whether products may cross groups. A small graph is planned once more, apart.
+        self.cross_groups = costs.known.apart or costs.known.large
+        self.cross_groups |= len(self.variables) >= SMALL
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
@@ -181,7 +200,7 @@ class Pools:
 
     def _propose(self, giver: str, taker: str, *, against: bool) -> None:
         variable = self.variables[self.of[taker]]
-        if variable.fixed or len(variable.pool) >= POOL:
+        if variable.fixed or not variable.room():
             return
         value = self.graph.values[taker]
         for layout in list(dict.fromkeys(self._layouts(giver))):
@@ -212,7 +231,7 @@ class Pools:
 
     def _spread(self, variable: Variable, seed: tuple[MNValue, Layout, int | None] | None) -> None:
         """Add a candidate of a region; ``seed`` is a value with its layout, and an axis or None."""
-        if len(variable.pool) >= POOL:
+        if not variable.room():
             return
         found = self.region_candidate(variable, seed)
         if found is not None:
@@ -250,18 +269,28 @@ class Pools:
         return self.region_candidate(variable, seed) or next(known, None)
 
     def _anchored(self, variable: Variable, hints: Layouts) -> None:
-        if len(variable.pool) < POOL:
+        if variable.room():
             for candidate in self.anchored_candidates(variable, hints):
                 variable.add(candidate)
+            if self.cross_groups:
+                for candidate in self.anchored_candidates(variable, hints, across=True):
+                    variable.add_aside(candidate)
 
-    def anchored_candidates(self, variable: Variable, hints: Layouts) -> Iterator[Candidate]:
-        """Yield the candidates of an anchored node for layouts that some operands may have."""
+    def anchored_candidates(
+        self, variable: Variable, hints: Layouts, *, across: bool = False
+    ) -> Iterator[Candidate]:
+        """Yield the candidates of an anchored node for layouts that some operands may have.
+
+        With ``across`` those that cross groups.
+        """
         node = variable.nodes[0]
         kind, names = self._costs.kind(node)
         # Nodes that differ only in names get the same candidates.
-        key = kind, *(hints.get(name) for name in names)
+        key = kind, across, *(hints.get(name) for name in names)
         if key not in self._known.candidates:
-            found = LAYERS[node.op].candidates(node, self.graph, self.target, hints)
+            layer = LAYERS[node.op]
+            make = layer.across_groups if across else layer.candidates
+            found = make(node, self.graph, self.target, hints)
             self._known.candidates[key] = [
                 (tuple(one[name] for name in names), plans_of(one).get(node.name)) for one in found
             ]

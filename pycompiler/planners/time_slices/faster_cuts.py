@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ...errors import NoSwitchError
+from ...errors import PlanError
 from ...graph.graph import Location
 from ...layers.base import layout_of
 from ...layers.dram_transfer_plan import plan_transfer
@@ -69,7 +69,8 @@ class FasterCuts(Cuts):
         None, and the sizes ``before``, if it does not fit or does not get faster than ``found``.
         """
         if self._may_gain(found, classes):
-            with suppress(NoSwitchError):
+            # Slices may have no way between layouts, or none that goes with forced ones.
+            with suppress(PlanError):
                 made = self.laid_out(last=True)
                 steps = [estimated_steps(one, self.target) for one in (found, made)]
                 if steps[1] < steps[0] and not any(excess(made, self.target, self.share)):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import random
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,8 +24,9 @@ from pycompiler.errors import PycompilerError
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph import Layout, Level, MNDtype, MNGraph, MNNode, parse_layout
 from pycompiler.graph.verify import violations
+from pycompiler.layers.matmul import PRODUCTS
 from pycompiler.layers.operators import RULES
-from pycompiler.layers.products.choose import candidate_layouts
+from pycompiler.layers.products.choose import across_groups, candidate_layouts
 from pycompiler.layers.products.layouts import operand_layouts, unit_digits, wanted_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
 from pycompiler.layers.products.spreads import SpreadRule, spread_units
@@ -293,6 +298,72 @@ def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
     wanted = (made["a"].astype(np.float64) @ made["b"]).astype(np.float32)
     model = one_node("MatMul", shapes, {})
     check(model, made, wanted, limit, "mncore2", overrides=overrides)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["float", "pseudo"]), st.booleans())
+@settings(max_examples=tried(6, 120), deadline=None)
+def test_groups_share_terms_or_columns(seed: int, mode: str, terms: bool) -> None:
+    """Terms on all groups, with or without the L1Bs; columns that go with them; a bias or none."""
+    rng, options = random.Random(seed), {"float_dtype": "float", **MODES[mode]}
+    machine = rng.choice(["mncore2", "what_if/odd", "what_if/half_l2b"])
+    target = load_target(machine)
+    units = target.groups * rng.choice([1, target.counts["l1b"]])
+    m, k, n = rng.choice([1, 3, 8, 29]), 8 * units * rng.choice([1, 2, 3]), rng.randint(1, 70)
+    if not terms:
+        n = 16 * target.groups * target.counts["mab"]
+    op = rng.choice(["MatMul", "Gemm"])
+    made = values({"a": (m, k), "b": (k, n)} | ({"c": (n,)} if op == "Gemm" else {}), seed % 99)
+    wanted = made["a"].astype(np.float64) @ made["b"] + made.get("c", 0)
+    fixed = {name: made.pop(name) for name in list(made) if name != "a"}
+    model = one_node(op, {"a": (m, k)}, fixed)
+    graph = import_onnx(model, target).graph
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, planning(**options))
+    node = next(one for one in graph.nodes if one.op in PRODUCTS)
+    ways = list(across_groups(node, graph, target, {}, terms=terms))
+    assert ways
+    layouts = rng.choice(ways)
+    one, other, result = (layouts[n] for n in (*node.inputs[:2], node.outputs[0]))
+    turned = Layout(other.axes[::-1], other.broadcast)
+    entry = {"key": "b", "A": one, "BT": turned, "C": result}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "gemm.json"
+        path.write_text(json.dumps([{key: str(one) for key, one in entry.items()}]))
+        found, _ = compiled(model, machine, gemm_layout_spec=str(path), **options)
+    assert ("mvr4ffadd" in found.vsm) is terms
+    limit = (k + 1) * SUMS[BOUND[mode], SUM] * float(np.abs(made["a"]).max())
+    error = np.abs(run(found, made, machine)["y0"] - wanted).max()
+    assert error <= limit * float(np.abs(fixed["b"]).max())
+
+
+@pytest.mark.parametrize("dtype", ["float", "mixed", "double"])
+def test_a_wide_layer_stays_in_its_group(dtype: str) -> None:
+    """What lies between two products does not cross groups: only the sums of the second do."""
+    kind = np.float64 if dtype == "double" else np.float32
+    rng = np.random.default_rng(8)
+    sizes = {"x": (40, 256), "v": (256, 1024), "w": (1024, 256)}
+    made = {name: rng.standard_normal(shape).astype(kind) for name, shape in sizes.items()}
+    onnx_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["y0"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, onnx_type, shape)
+        for name, shape in {"x": (40, 256), "y0": (40, 256)}.items()
+    ]
+    fixed = [numpy_helper.from_array(made[name], name) for name in ("v", "w")]
+    graph = helper.make_graph(nodes, "layer", ends[:1], ends[1:], fixed)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    mode = {"float_dtype": "mixed"} if dtype == "mixed" else {}
+    result, _ = compiled(model, "mncore2", **mode)
+    assert "mvr4" in result.vsm
+    wide = np.maximum(made["x"].astype(np.float64) @ made["v"], 0)
+    wanted = wide @ made["w"]
+    row = {"float": "Float", "mixed": "Half", "double": "Double"}[dtype]
+    limit = 1400 * SUMS[row, SUM] * float(np.abs(wide).max() * np.abs(made["w"]).max())
+    found = run(result, {"x": made["x"]}, "mncore2")["y0"]
+    assert np.abs(found - wanted).max() <= limit
 
 
 @pytest.mark.parametrize("mode", ["float", "mixed"])

@@ -223,7 +223,7 @@ def test_alone(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
         result, report = compiled(model, case.machine, skip_rewrites=skipped, **options)
         fired = {one for row in report["passes"] for one in row.get("rewrites", {})}
         assert (name in fired) == (name in kept)
-        assert fired <= {*kept, "part_sums"}
+        assert fired <= {*kept, *NEEDED}
         results.append(run(result, data, case.machine))
     plain, found = results
     with np.errstate(all="ignore"):
@@ -237,6 +237,25 @@ def test_alone(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
         # Products in half: the relative error of each factor is 2^-10.
         bound = 2.0**-6 if case.float_dtype == "mixed" else 2.0**-20
         assert np.abs(value.astype(np.float64) - wanted[key]).max() <= bound * scale
+
+
+#: Rewrites that code needs.
+NEEDED = "part_sums", "sum_in_dram"
+
+
+@pytest.mark.parametrize("rows", [24, 40])
+def test_sum_in_dram(rows: int) -> None:
+    """The sums of a product over groups go through the DRAMs: they are those of numpy."""
+    draw = np.random.default_rng(rows)
+    shapes = {"x": (rows, 256), "v": (256, 1024), "w": (1024, 256)}
+    data = {n: draw.integers(-2, 3, shape).astype(np.float32) for n, shape in shapes.items()}
+    fixed = {n: data[n] for n in ("v", "w")}
+    nodes = [("MatMul", ["x", "v"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "w"], "y")]
+    model = model_of(nodes, {"x": shapes["x"]}, ["y"], fixed)
+    result, report = compiled(model, "mncore2")
+    assert any("sum_in_dram" in row.get("rewrites", {}) for row in report["passes"])
+    found = run(result, {"x": data["x"]}, "mncore2")["y"]
+    assert np.array_equal(found, np.maximum(data["x"] @ data["v"], 0) @ data["w"])
 
 
 @pytest.mark.parametrize("outs", sampled([16, 23, 32], every=3))

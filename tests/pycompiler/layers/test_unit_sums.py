@@ -1,4 +1,4 @@
-"""Sums over the L1Bs of an L2B: their steps, and the long words that they replace."""
+"""Sums over L1Bs and groups: their steps, their MVs, and the long words that they replace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiling import Shape, planning
 from nest_counts import totals
 from one_node import one_node
 
-from pycompiler.code.lines import PeOperand, Step
+from pycompiler.code.lines import Move, PeOperand, Step
 from pycompiler.code.nest import expand, stages
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph import Location, MNDtype, MNGraph, MNNode, MNValue, parse_layout
@@ -21,8 +21,8 @@ from pycompiler.layers.products import choose, resident
 from pycompiler.layers.products.layouts import operand_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
 from pycompiler.layers.products.spreads import SpreadRule, spread_units
-from pycompiler.layers.switch.l1b_sums import sum_l1bs
-from pycompiler.machine import WORDS_PER_LONG, Target
+from pycompiler.layers.products.unit_sums import Shared, sum_units, sums_words
+from pycompiler.machine import WORDS_PER_LONG, Target, load_target
 from pycompiler.planners.dtype import plan_dtypes
 
 ROWS = (1, 3, 4, 5, 28, 29, 60, 61, 124, 125, 200)
@@ -33,16 +33,33 @@ def _value(name: str, location: Location, rows: int) -> MNValue:
     return MNValue(name, TensorType("float", (rows,)), MNDtype.FLOAT, location, layout, rows)
 
 
+#: Which units share the terms; groups need a machine with several.
+OVER = [("mncore2", Shared(*over)) for over in ((True, False), (True, True), (False, True))]
+OVER += [("mini", Shared(True, False)), ("what_if/odd", Shared(True, True))]
+
+
 @pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("rows", ROWS)
-def test_the_number_of_steps(rows: int, added: bool, target: Target) -> None:
+@pytest.mark.parametrize(("machine", "over"), OVER)
+def test_the_number_of_steps(machine: str, over: Shared, rows: int, added: bool) -> None:
     """Rows need not lie side by side, and several may have one row added to them."""
+    target = load_target(machine)
     value = _value("v", Location.LM0, 3 * rows)
     more = _value("a", Location.LM1, rows) if added else None
     words = {3 * row: row // 2 for row in range(rows)}
-    nests = [sum_l1bs(value, more, words, target) for _ in range(2)]
+    nests = [sum_units(value, more, words, over, target) for _ in range(3)]
     taken, lines = (stages(nest, target) for nest in (nests[0], expand(nests[1])))
     assert totals(taken, target) == totals(lines, target)
+    drams = [
+        operand
+        for line in expand(nests[2])
+        if isinstance(line, Move)
+        for operand in (line.source, line.destination)
+        if operand.memory == "dram"
+    ]
+    last = max((one.offset + one.words for one in drams), default=0)
+    assert last == sums_words(rows, value.dtype, over, target)
+    assert bool(drams) is bool(over.groups)
 
 
 def _product(
@@ -95,7 +112,7 @@ def test_a_product_counts_its_sums(
     monkeypatch.setattr(choose, "_known", lambda _: {})  # counts are kept by shape
     for sums in (True, False):
         if not sums:
-            monkeypatch.setattr(resident, "sum_l1bs", lambda *_: iter(()))
+            monkeypatch.setattr(resident, "sum_units", lambda *_: iter(()))
         lines = layer.emit(node, graph, target).lines
         counts.append((layer.cost(node, graph, target), len(lines)))
         for line in lines:
