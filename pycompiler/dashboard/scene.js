@@ -48,10 +48,11 @@
       pen.lineWidth = 1;
       pen.textAlign = "center";
       if (axis.x) {
+        const named = Math.max(pen.measureText(axis.x).width, axis.clock ? pen.measureText("microseconds").width : 0) + 40;
         for (const at of ticks(Math.max(0, sight.left), Math.min(width, sight.right), wide(), 110)) {
           const x = pad.left + (at - view.x) * view.kx;
           pen.beginPath(); pen.moveTo(x, bottom); pen.lineTo(x, bottom + 4); pen.stroke();
-          if (x < right - 90 && x > pad.left - 1) {
+          if (x < right - named && x > pad.left - 1) {
             pen.fillText(short(at), x, bottom + 13);
             if (axis.clock) pen.fillText(+(at / axis.clock).toPrecision(4), x, bottom + 28);
           }
