@@ -139,10 +139,9 @@ class Pools:
         self._done: set[tuple[str, str, Layout]] = set()
         #: What was tried for regions: variables with seeds.
         self._tried: set[tuple[int, object]] = set()
-        self._costs, self._known, self._stands = costs, costs.known, stands
+        self._costs, self._known, self._stands = costs, (known := costs.known), stands
         #: Whether products may cross groups. A small graph is planned once more, apart.
-        self.cross_groups = costs.known.apart or costs.known.large
-        self.cross_groups |= len(self.variables) >= SMALL
+        self.cross_groups = known.apart or known.large or len(self.variables) >= SMALL
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))

@@ -269,6 +269,27 @@ def test_import_follows_aliases_and_constants() -> None:
     assert imported.constants["k"].tolist() == [1, 2]
 
 
+def test_each_reader_of_a_vector_has_its_own() -> None:
+    """A vector ties the layouts of those that read it; numbers and matrices stay shared."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[2, 3] a) => (float[2, 3] c, float[2, 3] v__1)
+        <float[3] v = {1, 2, 3}, float n = {4}, float[2, 3] m = {1, 2, 3, 4, 5, 6}> {
+            b = Add(a, v)
+            c = Mul(b, v)
+            d = Mul(c, n)
+            e = Add(d, n)
+            f = Mul(e, m)
+            v__1 = Add(f, m)
+        }"""
+    )
+    imported = import_onnx(model, load_target("mini"))
+    read = [node.inputs[1] for node in imported.graph.nodes]
+    assert read[:1] + read[2:] == ["v", "n", "n", "m", "m"]
+    assert read[1] not in ("v", "v__1")
+    assert imported.constants[read[1]].tolist() == [1, 2, 3]
+
+
 def test_import_inlines_functions_and_sees_into_bodies() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18, "own": 1]>
