@@ -166,6 +166,7 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/compiler/simulation.md",
         "docs/debugging.md",
         "docs/host.md",
+        "docs/hpc.md",
         "docs/link.md",
         "docs/mlsdk.md",
         "docs/mlsdk_values.md",
