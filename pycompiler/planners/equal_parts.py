@@ -79,9 +79,12 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
         if name
     }
     owners = _owners(graph, wanted, makers)
-    dropped, moved = _left_out(graph, makers, owners, alone=True)
+    dropped, moved = _left_out(graph, makers, owners, alone=False)
     if len(dropped) < LEAST:
-        dropped, moved = _left_out(graph, makers, owners, alone=False)
+        return None
+    dropped, moved = max(
+        (dropped, moved), _left_out(graph, makers, owners, alone=True), key=lambda one: len(one[0])
+    )
     stands: dict[str, str] = {}
     for number in dropped:
         chain = owners[number]
@@ -95,7 +98,7 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
             nodes.append(replace(node, inputs=inputs))
             for name in (*inputs, *node.outputs):
                 stands.pop(name, None)
-    return (replace(graph, nodes=tuple(nodes)), stands) if len(dropped) >= LEAST else None
+    return replace(graph, nodes=tuple(nodes)), stands
 
 
 def _left_out(

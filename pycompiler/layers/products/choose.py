@@ -128,8 +128,12 @@ def across_groups(
 ) -> Iterator[Laid]:
     """Yield layouts in which groups share the terms, or the columns as such a product takes them.
 
-    Between two such products nothing crosses groups but the sums of the second.
+    Between two such products nothing crosses groups but the sums of the second. There are none if
+    the vectors have more elements than the matrix: then these had better stay where they are.
     """
+    vectors, matrix = (prod(graph.values[name].shape) for name in node.inputs[:2])
+    if vectors > matrix:
+        return
     dtype = graph.values[node.outputs[0]].dtype
     within = [also for also in (True, False) if groups_meet(dtype, also, target)]
     roles, kind = roles_of(node, graph), precision_of(node, target)
