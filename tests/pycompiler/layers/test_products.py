@@ -308,7 +308,9 @@ def test_groups_share_terms_or_columns(seed: int, mode: str, terms: bool) -> Non
     machine = rng.choice(["mncore2", "what_if/odd", "what_if/half_l2b"])
     target = load_target(machine)
     units = target.groups * rng.choice([1, target.counts["l1b"]])
-    m, k, n = rng.choice([1, 3, 8, 29]), 8 * units * rng.choice([1, 2, 3]), rng.randint(1, 70)
+    # The matrix has no fewer elements than the vectors.
+    m, k = rng.choice([1, 3, 8, 29]), 8 * units * rng.choice([1, 2, 3])
+    n = rng.randint(m, 70)
     if not terms:
         n = 16 * target.groups * target.counts["mab"]
     op = rng.choice(["MatMul", "Gemm"])
