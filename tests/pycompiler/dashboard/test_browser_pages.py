@@ -152,8 +152,8 @@ def test_keys_search_and_move(browser: Browser, site: Path) -> None:
 
 
 def test_the_time_line_has_rows_and_leads_to_the_line(browser: Browser, site: Path) -> None:
-    found = browser.run(_DATA, f"{ONE}/timeline")
     browser.show(site, f"#/{ONE}/timeline")
+    found = browser.run(_DATA, f"{ONE}/timeline")
     rows = browser.run("return document.querySelector('canvas').tracks")
     for name in ("nodes", "ALU", "MAU", "L1BM", "L2BM", "DRAM, group 0", "MV ports, group 0"):
         assert name in rows
@@ -189,8 +189,8 @@ def test_two_time_lines_have_one_scale(browser: Browser, site: Path) -> None:
 
 @pytest.mark.parametrize("memory", ["LM0", "LM1", "DRAM", "L2BM"])
 def test_memory_shows_one_instant(browser: Browser, site: Path, memory: str) -> None:
-    lives = [life for life in browser.run(_DATA, f"{ONE}/memory")["lives"] if life[1] == memory]
     browser.show(site, f"#/{ONE}/memory/{memory}")
+    lives = [life for life in browser.run(_DATA, f"{ONE}/memory")["lives"] if life[1] == memory]
 
     def live(at: int) -> list[list[object]]:
         return [life for life in lives if life[2] <= at < life[3]]
@@ -229,8 +229,8 @@ def test_switches_have_the_words_that_cross(browser: Browser, site: Path, folder
 
 
 def test_modules_of_a_graph_are_folded(browser: Browser, site: Path) -> None:
-    folds = browser.run(_DATA, f"{BIG}/graph")["folds"]
     browser.show(site, f"#/{BIG}/graph/%20/1")
+    folds = browser.run(_DATA, f"{BIG}/graph")["folds"]
     boxes = browser.run("return document.querySelector('canvas').boxes")
     assert len(boxes) == len(folds[0]["nodes"]) == LARGE // 50
     rows = browser.run(_DATA, f"{BIG}/nodes")
