@@ -94,7 +94,7 @@ def _pairs(pools: Pools) -> list[tuple[list[int], int]]:
 
 
 def _product(variable: Variable) -> MNNode | None:
-    """Return the product of a variable that may choose, by a matrix without a batch."""
+    """Return the product of a variable that may choose; None if it is none."""
     if variable.fixed or not variable.nodes or variable.nodes[0].op not in PRODUCTS:
         return None
     return variable.nodes[0]

@@ -15,7 +15,7 @@ import onnx
 import pytest
 import torch
 from compiling import Shape, compiled, planning, run, sampled, tried
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from one_node import one_node, values
 from onnx import TensorProto, helper, numpy_helper
@@ -300,6 +300,7 @@ def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
     check(model, made, wanted, limit, "mncore2", overrides=overrides)
 
 
+@example(seed=18036726, mode="float", terms=False)  # no layouts of its slices go with these
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["float", "pseudo"]), st.booleans())
 @settings(max_examples=tried(6, 120), deadline=None)
 def test_groups_share_terms_or_columns(seed: int, mode: str, terms: bool) -> None:
