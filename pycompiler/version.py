@@ -7,7 +7,7 @@ import importlib.metadata
 from functools import lru_cache
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 
 @lru_cache(maxsize=1)
