@@ -1,6 +1,8 @@
-"""Counts the lines of code of the compiler: ``python tests/code_lines.py``.
+"""Counts code and pages: ``python tests/code_lines.py``.
 
-Blank lines, comments, docstrings and generated files do not count. Python and Rust do.
+Of the compiler, the lines of code in Python and Rust: blank lines, comments, docstrings and
+generated files do not count. Of the pages, the lines written by hand. Of all packages, the
+functions that branch much.
 """
 
 from __future__ import annotations
@@ -51,11 +53,65 @@ def counts() -> Counter[str]:
     return found
 
 
+#: A function with more branches than this is listed.
+MOST_BRANCHES = 20
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.While, ast.comprehension, ast.Assert, ast.Lambda)
+
+
+def branches(function: ast.AST) -> int:
+    """Return the cyclomatic complexity of a function, with the functions in it."""
+    found = 1
+    for node in ast.walk(function):
+        found += isinstance(node, _BRANCHES)
+        if isinstance(node, ast.comprehension):
+            found += len(node.ifs)
+        elif isinstance(node, ast.BoolOp):
+            found += len(node.values) - 1
+        elif isinstance(node, ast.Try):
+            found += len(node.handlers)
+        elif isinstance(node, ast.Match):
+            found += len(node.cases)
+    return found
+
+
+def branching_functions() -> dict[str, int]:
+    """Return the functions of the packages that branch much, with their complexity."""
+    found: dict[str, int] = {}
+    paths = (
+        p for name in ("emu2", "emu2_pytest", "pycompiler") for p in (ROOT / name).rglob("*.py")
+    )
+    for path in sorted(p for p in paths if "generated" not in p.parts):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        scopes = [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+        for scope in scopes:
+            for node in ast.iter_child_nodes(scope):
+                if isinstance(node, ast.FunctionDef) and branches(node) > MOST_BRANCHES:
+                    found[f"{path.relative_to(ROOT)}:{node.name}"] = branches(node)
+    return found
+
+
+def page_lines() -> dict[str, int]:
+    """Return the lines of each page that are written by hand."""
+    top = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+    found = {}
+    for path in (*top, *sorted((ROOT / "docs").rglob("*.md"))):
+        text = path.read_text(encoding="utf-8")
+        if not text.startswith("<!-- Generated"):
+            by_hand = text.split("<!-- Below: generated", 1)[0]
+            found[path.relative_to(ROOT).as_posix()] = len(by_hand.splitlines())
+    return found
+
+
 def totals() -> dict[str, int]:
-    """Return the lines of the core and of the tools."""
+    """Return what has a ceiling: lines of the core, the tools and the pages, and functions."""
     found = counts()
     tools = sum(lines for room, lines in found.items() if room in TOOLS)
-    return {"core": found.total() - tools, "tools": tools}
+    return {
+        "core": found.total() - tools,
+        "tools": tools,
+        "pages": sum(page_lines().values()),
+        "branching_functions": len(branching_functions()),
+    }
 
 
 if __name__ == "__main__":

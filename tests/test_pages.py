@@ -77,7 +77,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 #: Pages whose blocks take seconds. Tests of what they describe do the same.
 LONGER = (
     *("docs/training.md", "docs/torch_compile.md", "docs/debugging.md", "docs/mlsdk.md"),
-    *("docs/compiler/schedulers.md", "docs/compiler/merging.md", "docs/compiler/simulation.md"),
+    *("docs/compiler/merging.md", "docs/compiler/simulation.md"),
 )
 
 
@@ -162,7 +162,6 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/compiler/merging.md",
         "docs/compiler/overrides.md",
         "docs/compiler/presets.md",
-        "docs/compiler/schedulers.md",
         "docs/compiler/simulation.md",
         "docs/debugging.md",
         "docs/host.md",

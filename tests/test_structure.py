@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from claims import claims
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pycompiler", "emu2")
@@ -146,6 +147,10 @@ def test_no_two_tests_have_one_name() -> None:
     """Pytest imports test files by their names alone."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
+def test_every_test_says_what_it_proves() -> None:
+    assert [name for name, line in claims() if not line] == []
 
 
 def test_rooms_import_what_is_stated() -> None:
