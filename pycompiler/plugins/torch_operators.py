@@ -194,7 +194,7 @@ def reduced(op: str) -> Rule:
 
 def whole(op: str) -> Rule:
     """Return the rule of a reduction to one number."""
-    return lambda eager, x, dtype=None: eager.run(op, x, keepdims=0)[0]
+    return lambda eager, x, dtype=None: reduced(op)(eager, x)
 
 
 def powered(eager: Eager, x: DeviceTensor, exponent: Any) -> DeviceTensor:

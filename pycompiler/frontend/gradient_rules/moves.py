@@ -1,4 +1,4 @@
-"""Ways back of slices: what lies around the slice is joined to it."""
+"""Writes to slices, and the way back of a slice."""
 
 from __future__ import annotations
 
@@ -7,25 +7,9 @@ from typing import Any
 
 import torch
 
+from ..plain_operators.places import PLACES
+
 _ATEN = torch.ops.aten
-
-
-def _slice_scatter(
-    base: torch.Tensor,
-    source: torch.Tensor,
-    axis: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> torch.Tensor:
-    """Return ``base`` with ``source`` in the places ``start:end:step`` of an axis."""
-    first, last, _ = slice(start, end, step).indices(base.shape[axis])
-    if source.shape[axis] == 0:
-        return base.clone()
-    if step != 1:
-        return _every_nth(base, source, axis, first, step)
-    after = base.narrow(axis, last, base.shape[axis] - last)
-    return torch.cat([base.narrow(axis, 0, first), source, after], axis)
 
 
 def _slice_backward(
@@ -46,31 +30,7 @@ def _slice_backward(
     return grad
 
 
-def _every_nth(
-    base: torch.Tensor, source: torch.Tensor, axis: int, first: int, step: int
-) -> torch.Tensor:
-    """Return ``base`` with ``source`` in every ``step``-th place from ``first`` on."""
-    axis, size, count = axis % base.ndim, base.shape[axis], source.shape[axis]
-    spread = source.unsqueeze(axis + 1)
-    spread = torch.nn.functional.pad(spread, [0, 0] * (base.ndim - axis - 1) + [0, step - 1])
-    spread = spread.flatten(axis, axis + 1)
-    spread = torch.nn.functional.pad(
-        spread, [0, 0] * (base.ndim - axis - 1) + [first, max(0, size - first - count * step)]
-    ).narrow(axis, 0, size)
-    places = torch.arange(size)
-    chosen = (places >= first) & ((places - first) % step == 0)
-    return torch.where(chosen.reshape(-1, *[1] * (base.ndim - axis - 1)), spread, base)
-
-
-def _select_scatter(
-    base: torch.Tensor, source: torch.Tensor, axis: int, index: int
-) -> torch.Tensor:
-    index %= base.shape[axis]
-    return _slice_scatter(base, source.unsqueeze(axis), axis, index, index + 1)
-
-
 MOVE_RULES: dict[Any, Callable[..., Any]] = {
-    _ATEN.select_scatter.default: _select_scatter,
     _ATEN.slice_backward.default: _slice_backward,
-    _ATEN.slice_scatter.default: _slice_scatter,
+    _ATEN.slice_scatter.default: PLACES[_ATEN.slice_scatter.default],
 }

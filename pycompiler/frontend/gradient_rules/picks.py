@@ -1,4 +1,4 @@
-"""Picks by index: losses of classes, and the way back of gathers.
+"""Picks by index: writes, and the way back of gathers.
 
 The way back adds each gradient at the place that its index names. The device compares places with
 indices and adds up what matches, in a fixed order.
@@ -22,39 +22,18 @@ def _hits(index: torch.Tensor, count: int) -> torch.Tensor:
     return index.unsqueeze(-1) == places
 
 
-def _at_class(target: torch.Tensor, classes: int) -> torch.Tensor:
-    """Return whether each class is the target, with the classes on axis 1."""
-    axis = min(1, target.ndim)
-    shape = [1] * (target.ndim + 1)
-    shape[axis] = classes
-    return target.unsqueeze(axis) == torch.arange(classes, dtype=target.dtype).reshape(shape)
-
-
-def _class_weights(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor | None:
-    return None if weight is None else weight.reshape(-1, *[1] * max(0, x.ndim - 2))
-
-
-def _counted(
-    x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, ignored: int
-) -> torch.Tensor:
-    """Return the weight of the target at its class and zero elsewhere, in the shape of ``x``."""
-    axis = min(1, target.ndim)
-    chosen = _at_class(target, x.shape[axis]) & (target != ignored).unsqueeze(axis)
-    found = _class_weights(x, weight)
-    ones = torch.ones_like(x) if found is None else found.expand(x.shape)
-    return torch.where(chosen, ones, 0.0)
-
-
 def _nll_loss(
     x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, reduction: int, ignored: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss and the sum of the weights."""
-    counted = _counted(x, target, weight, ignored)
-    axis = min(1, target.ndim)
-    each = -torch.where(counted != 0, x * counted, 0.0).sum(axis)
+    axis, known = min(1, target.ndim), target != ignored
+    place = torch.where(known, target, 0)
+    share = torch.ones_like(place, dtype=x.dtype) if weight is None else weight[place]
+    each = -x.gather(axis, place.unsqueeze(axis)).squeeze(axis) * share
+    each, share = (torch.where(known, one, 0.0) for one in (each, share))
     if reduction == _NONE:
         return each, x.new_zeros(())
-    total = counted.sum()
+    total = share.sum()
     return (each.sum() / total if reduction == _MEAN else each.sum()), total
 
 
@@ -67,12 +46,12 @@ def _nll_loss_backward(
     ignored: int,
     total: torch.Tensor,
 ) -> torch.Tensor:
-    if reduction == _MEAN:
-        grad = grad / total
-    elif reduction == _NONE:
-        grad = grad.unsqueeze(min(1, target.ndim))
-    counted = _counted(x, target, weight, ignored)
-    return torch.where(counted != 0, -grad * counted, 0.0)
+    """Write each gradient at its class; torch's own form multiplies all classes by it."""
+    axis, known = min(1, target.ndim), target != ignored
+    place = torch.where(known, target, 0)
+    share = torch.where(known, -grad / total if reduction == _MEAN else -grad, 0.0)
+    found = torch.zeros_like(x).scatter(axis, place.unsqueeze(axis), share.unsqueeze(axis))
+    return found if weight is None else found * weight.reshape(-1, *[1] * (x.ndim - 2))
 
 
 def _embedding_backward(
@@ -87,40 +66,6 @@ def _embedding_backward(
     if by_frequency:
         ones = ones / ones.sum(0, keepdim=True).clamp(min=1)
     return ones.t() @ grad.reshape(flat.shape[0], -1)
-
-
-def _added(
-    base: torch.Tensor, axis: int, index: torch.Tensor, source: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return the sums of what lands at each place, and how many land there.
-
-    None if indices are fewer than places along another axis.
-    """
-    if base.ndim == 0 or any(
-        index.shape[a] != size for a, size in enumerate(base.shape) if a != axis % base.ndim
-    ):
-        return None
-    moved = index.movedim(axis, -1)
-    given = source[tuple(map(slice, index.shape))].movedim(axis, -1)
-    hits = _hits(moved, base.shape[axis])
-    # A product with 0 would make NaNs of infinities.
-    sums, counts = torch.where(hits, given.unsqueeze(-1), 0.0), hits.to(base.dtype)
-    if moved.shape[-1] == 1:
-        sums, counts = sums.squeeze(-2), counts.squeeze(-2)
-    else:
-        sums, counts = sums.sum(-2), counts.sum(-2)
-    return sums.movedim(-1, axis), counts.movedim(-1, axis)
-
-
-def _scatter_add(base: torch.Tensor, axis: int, index: torch.Tensor, source: torch.Tensor) -> Any:
-    found = _added(base, axis, index, source) if base.is_floating_point() else None
-    return NotImplemented if found is None else base + found[0]
-
-
-def _scatter(base: torch.Tensor, axis: int, index: torch.Tensor, source: torch.Tensor) -> Any:
-    """Return ``base`` with values in the places of the indices, which must differ."""
-    found = _added(base, axis, index, source) if base.is_floating_point() else None
-    return NotImplemented if found is None else torch.where(found[1] != 0, found[0], base)
 
 
 def _index_put(
@@ -155,9 +100,7 @@ PICK_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.index_put.default: _index_put,
     _ATEN._unsafe_index_put.default: _index_put,
     _ATEN.nll_loss2d_backward.default: _nll_loss_backward,
-    _ATEN.nll_loss2d_forward.default: _nll_loss,
     _ATEN.nll_loss_backward.default: _nll_loss_backward,
+    _ATEN.nll_loss2d_forward.default: _nll_loss,
     _ATEN.nll_loss_forward.default: _nll_loss,
-    _ATEN.scatter.src: _scatter,
-    _ATEN.scatter_add.default: _scatter_add,
 }

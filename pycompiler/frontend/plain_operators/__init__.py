@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 
 from ...errors import PycompilerError
 from ..as_torch import like_torch, traced_place
@@ -38,9 +39,16 @@ _COMPOSED = (
     *(_ATEN.special_psi.default, _ATEN.special_erfinv.default, _ATEN.special_i0.default),
     *(_ATEN.special_gammaln.default, _ATEN.special_erfc.default, _ATEN.special_sinc.default),
     *(_ATEN.special_polygamma.default, _ATEN.special_multigammaln.default),
+    _ATEN.isclose.default,
+)
+#: Operators that torch's table writes in others of which these tables have forms.
+_TABLED = (
+    *(_ATEN.heaviside.default, _ATEN.ldexp.Tensor, _ATEN.mvlgamma.default),
+    _ATEN.special_log_ndtr.default,
 )
 _TABLES = ELEMENTWISE | GROUPS | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 TABLE = _TABLES | {op: of_reals(composed(op)) for op in _COMPOSED}
+TABLE |= {op: of_reals(decomposition_table[op]) for op in _TABLED}
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
 PARTIAL: dict[Any, Any] = {torch.ops.aten.cat.default: joined_empty, **COMPLEX}

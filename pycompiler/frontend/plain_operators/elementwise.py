@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._decomp.decompositions import ldexp
 
 _ATEN = torch.ops.aten
 Operand = torch.Tensor | float
@@ -45,10 +44,6 @@ def _angle(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x != x, x, found)
 
 
-def _heaviside(x: torch.Tensor, at_zero: torch.Tensor) -> torch.Tensor:
-    return torch.where(x == 0, at_zero, (x > 0).to(at_zero.dtype))
-
-
 def _copysign(magnitude: torch.Tensor, sign: Operand) -> torch.Tensor:
     """Return the magnitude with the sign of a number."""
     if not isinstance(sign, torch.Tensor):
@@ -69,16 +64,6 @@ def _signbit(x: torch.Tensor) -> torch.Tensor:
     if not x.is_floating_point():
         return x < 0 if x.dtype != torch.bool else torch.zeros_like(x)
     return torch.where(x == 0, x.reciprocal(), x) < 0
-
-
-def _isclose(
-    x: torch.Tensor, y: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, nan: bool = False
-) -> Any:
-    """Compare integers and truth values; their distances are floats."""
-    if x.is_floating_point() or not (rtol or atol):
-        return NotImplemented if x.is_floating_point() else x == y
-    near = (x - _floats(y)).abs() <= atol + rtol * _floats(y).abs()
-    return (x == y) | near
 
 
 def _frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -279,7 +264,6 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.fmin.default: _extreme_of_numbers(torch.minimum),
     _ATEN.hypot.default: _hypot,
     _ATEN.angle.default: _angle,
-    _ATEN.heaviside.default: _heaviside,
     _ATEN.copysign.Tensor: _copysign,
     _ATEN.copysign.Scalar: _copysign,
     _ATEN.signbit.default: _signbit,
@@ -293,7 +277,5 @@ ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     _ATEN.erfinv.default: of_floats(erfinv),
 }
 ELEMENTWISE = {op: in_singles(function) for op, function in ELEMENTWISE.items()}
-# These round short floats at each step, as torch does.
-ELEMENTWISE[_ATEN.isclose.default] = _isclose
-ELEMENTWISE[_ATEN.ldexp.Tensor] = ldexp
+# It rounds short floats at each step, as torch does.
 ELEMENTWISE[_ATEN.soft_margin_loss.default] = _soft_margin_loss

@@ -143,18 +143,13 @@ def _bucketize(x: Any, bounds: torch.Tensor, **facts: Any) -> torch.Tensor:
     return _searchsorted(bounds, x, **facts)
 
 
-def _aminmax(
-    x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False
-) -> tuple[torch.Tensor, torch.Tensor]:
-    if dim is None:
-        low, high = x.reshape(-1).amin(0), x.reshape(-1).amax(0)
-        shape = [1] * x.ndim if keepdim else []
-        return low.reshape(shape), high.reshape(shape)
-    return x.amin(dim, keepdim), x.amax(dim, keepdim)
+def _aminmax(x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    axes = list(range(x.ndim)) if dim is None else [dim]
+    return x.amin(axes, keepdim), x.amax(axes, keepdim)
 
 
 def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    low, high = _aminmax(x) if min == max and x.numel() else (min, max)
+    low, high = x.aminmax() if min == max and x.numel() else (min, max)
     low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
     same = low == high
     low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
@@ -209,8 +204,8 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.searchsorted.Scalar: _searchsorted,
     _ATEN.bucketize.Tensor: _bucketize,
     _ATEN.bucketize.Scalar: _bucketize,
-    _ATEN.aminmax.default: _aminmax,
     _ATEN.sort.stable: _stable_sort,
+    _ATEN.aminmax.default: _aminmax,
     _ATEN.histc.default: _histc,
     _ATEN.masked_scatter.default: _masked_scatter,
     _ATEN.nonzero_static.default: _nonzero_static,

@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch._refs.special import multigammaln
 
-from .elementwise import digamma, in_singles, log1p, of_floats, polynomial
+from .elementwise import digamma, in_singles, of_floats, polynomial
 from .series import coefficients, summed
 
 _ATEN = torch.ops.aten
@@ -220,14 +219,6 @@ def _ndtr(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * _erfc(-math.sqrt(0.5) * x)
 
 
-def _log_ndtr(x: torch.Tensor) -> torch.Tensor:
-    low = x < -1
-    t = x * math.sqrt(0.5)
-    far = torch.log(0.5 * _erfcx_of(torch.where(low, -t, torch.ones_like(t)))) - t * t
-    near = log1p(-0.5 * _erfc(torch.where(low, torch.zeros_like(t), t)))
-    return torch.where(low, far, near)
-
-
 #: Wichura, Algorithm AS 241, PPND7: numerators and denominators near 1/2, farther out, and far out.
 _MIDDLE = (59.109374720, 159.29113202, 50.434271938, 3.3871327179)
 _MIDDLE_BELOW = (67.187563600, 78.757757664, 17.895169469, 1.0)
@@ -279,11 +270,9 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.special_erfcx.default: _erfcx,
     _ATEN.erfc.default: _erfc,
     _ATEN.special_ndtr.default: _ndtr,
-    _ATEN.special_log_ndtr.default: _log_ndtr,
     _ATEN.special_ndtri.default: _ndtri,
     _ATEN.uniform.default: _uniform,
     _ATEN.polygamma.default: _polygamma,
-    _ATEN.mvlgamma.default: multigammaln,
     _ATEN.sinc.default: _sinc,
     _ATEN.special_spherical_bessel_j0.default: _spherical_bessel_j0,
 }
