@@ -146,14 +146,14 @@ def _planned(request: Request, imported: ImportedModel, learnt: Known) -> Planne
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
-    plain, share, renewed = SCHEDULERS.get(options.scheduler), options.sram_budget, imported.updates
+    plain, part, renewed = SCHEDULERS.get(options.scheduler), options.sram_budget, imported.updates
     searches = Searches(request, renewed)
     addressed = partial(plan_addresses, target=target, overrides=overrides, renewed=renewed)
 
     def schedule(graph: MNGraph) -> MNGraph:
         if plain is None:
             return searches.schedule(graph)
-        return plain(graph, target, share, overrides, renewed)
+        return plain(graph, target, part, overrides, renewed)
 
     passes: list[tuple[str, Callable[[MNGraph], MNGraph]]]
     passes = [(SIMULATED, searches.simulate)] if searches.simulates else []

@@ -71,8 +71,8 @@ class Searches:
 
         limits = options.sa_expected_run_iters, options.sa_seed, self._request.budget
         annealing = self._annealing = Annealing(simulation, self._renewed, *limits, progress)
-        share, overrides = options.sram_budget, options.overrides
-        found = annealing.schedule(graph, self._request.target, share, overrides)
+        fraction, overrides = options.sram_budget, options.overrides
+        found = annealing.schedule(graph, self._request.target, fraction, overrides)
         if annealing.facts:
             report.data["passes"][-1] |= {"search": annealing.facts}
         for remark in annealing.remarks:

@@ -58,8 +58,8 @@ class Fragments:
         """
         alone, values, names = renamed(node, graph)
         key = alone, tuple(values.values())
-        made = self._made.get(key)
-        if made is None:
+        fragment = self._made.get(key)
+        if fragment is None:
             only = MNGraph(graph.name, graph.target, graph.stage, nodes=(alone,), values=values)
-            made = self._made[key] = LAYERS[node.op].emit(alone, only, self._target)
-        return replace(made, names={ours: name for name, ours in names.items()})
+            fragment = self._made[key] = LAYERS[node.op].emit(alone, only, self._target)
+        return replace(fragment, names={ours: name for name, ours in names.items()})

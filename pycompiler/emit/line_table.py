@@ -108,7 +108,7 @@ class LineTable:
 
     def note(self, line: int) -> str:
         """Return what a tool shows beside a line: its first owner, and the names of the others."""
-        return "" if not (own := self.of(line)) else note_of(own)
+        return "" if not (owners := self.of(line)) else note_of(owners)
 
     def spans(self, cycles: int) -> Iterator[tuple[Owner, int, int]]:
         """Yield owners with first and last cycle, in a program of ``cycles`` cycles."""
@@ -117,22 +117,22 @@ class LineTable:
 
     def by_node(self, cycles: int) -> list[int]:
         """Return the cycles that count for each node, in a program of ``cycles`` cycles."""
-        found = [0] * len(self.owners)
+        counts = [0] * len(self.owners)
         for node, start, stop in spans(self.runs, cycles):
-            found[node] += stop - start
-        return found
+            counts[node] += stop - start
+        return counts
 
     def ranges(self, lines: int) -> dict[str, tuple[int, int]]:
         """Return for each node with lines the first one (from 0), and the one behind its last.
 
         ``lines`` are the lines of the program.
         """
-        found: dict[str, tuple[int, int]] = {}
+        lines_of: dict[str, tuple[int, int]] = {}
         for run, end in zip(self.runs, [*self._starts[1:], lines], strict=False):
             for node in run.nodes:
                 name = self.owners[node].node
-                found[name] = found.get(name, (run.line, 0))[0], end
-        return found
+                lines_of[name] = lines_of.get(name, (run.line, 0))[0], end
+        return lines_of
 
 
 def note_of(owners: list[Owner]) -> str:

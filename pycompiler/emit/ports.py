@@ -76,8 +76,8 @@ def machine_of(
     classes = [PeOperand, BlockOperand, Forward, MatrixOperand, Literal, Special, Move]
 
     def cost(move: Move) -> tuple[Sequence[str], int, int]:
-        found = cost_of(move, target)
-        return found.ports, found.holds, found.latency
+        costs = cost_of(move, target)
+        return costs.ports, costs.holds, costs.latency
 
     return CodeMachine(target.hazards, facts, classes, target.issue_rules, cost)
 

@@ -128,8 +128,8 @@ class Program:
         known = self._lines.get(id(fragment.lines))
         if known is None:
             short = short_moves(fragment.lines, self._target) if self._merged else fragment.lines
-            made = CodeLines(self._machine, fragment.lines, short)
-            known = self._lines[id(fragment.lines)] = fragment.lines, made
+            code = CodeLines(self._machine, fragment.lines, short)
+            known = self._lines[id(fragment.lines)] = fragment.lines, code
         self._nodes.append(name)
         packed, loose, names = fragment.packed, fragment.loose, dict(fragment.names)
         self._program.add(comment, known[1], kind.value, packed, loose, names, self._addresses)

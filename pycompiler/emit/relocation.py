@@ -55,11 +55,11 @@ def relocate(
             return by_start[number].at + at - starts[number]
         return at + delta
 
-    def operand(found: re.Match[str]) -> str:
-        return f"{dram}{place(int(found.group(1)))}"
+    def operand(match: re.Match[str]) -> str:
+        return f"{dram}{place(int(match.group(1)))}"
 
-    def bits(found: re.Match[str]) -> str:
-        return f'ui"0x{place(int(found.group(1), 16) * block) // block:08X}"'
+    def bits(match: re.Match[str]) -> str:
+        return f'ui"0x{place(int(match.group(1), 16) * block) // block:08X}"'
 
     lines = text.split("\n")
     for relocation in relocations:

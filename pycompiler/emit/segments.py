@@ -42,23 +42,23 @@ def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Se
 
     ``emit`` says how the nodes of a segment become one program: one after the other, or merged.
     """
-    made: list[Segment] = []
+    segments: list[Segment] = []
     with without_collection():
         for (_, side), group in groupby(graph.nodes, lambda n: (n.segment, n.side)):
             nodes = tuple(group)
             code = _emit(nodes, graph, target, emit) if side is Side.DEVICE else None
-            made.append(Segment(nodes, *_boundary(nodes, graph), code))
-    return made
+            segments.append(Segment(nodes, *_boundary(nodes, graph), code))
+    return segments
 
 
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) -> Code:
     """Return the program of the nodes of one segment."""
     program = Program(addresses_of(graph), target, merged=emit == MERGED)
-    made = Fragments(target)
+    fragments = Fragments(target)
     for node in nodes:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
-        program.add(node.name, comment, made.of(node, graph), kind_of(node))
+        program.add(node.name, comment, fragments.of(node, graph), kind_of(node))
     return program.finish()
 
 
@@ -74,11 +74,11 @@ def addresses_of(graph: MNGraph) -> dict[str, int]:
 
 def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the inputs and the outputs of a segment of these nodes."""
-    made = {out for node in nodes for out in node.outputs if out}
+    results = {out for node in nodes for out in node.outputs if out}
     read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
-    inputs = [name for name in read if name not in made and name not in graph.constants]
-    own = {node.name for node in nodes}
+    inputs = [name for name in read if name not in results and name not in graph.constants]
+    names = {node.name for node in nodes}
     wanted = {name for _, name in graph.outputs}
-    wanted |= {n for node in graph.nodes if node.name not in own for n in node.inputs}
+    wanted |= {n for node in graph.nodes if node.name not in names for n in node.inputs}
     outputs = [out for node in nodes for out in node.outputs if out and out in wanted]
     return tuple(inputs), tuple(outputs)

@@ -29,10 +29,10 @@ def common_weights(ours: set[int], theirs: set[int], total: int) -> list[int]:
     for low, high in pairwise([*both, total]):
         cuts = sorted(between(ours | theirs, low, high)) + ([] if high == total else [high])
         for index in range(len(cuts)):
-            for found in (gcd(*cuts[index:]), lcm(*cuts[: index + 1])):
-                inside = low < found < high
-                if inside and all(c % found == 0 or found % c == 0 for c in (low, *cuts)):
-                    more.add(found)
+            for weight in (gcd(*cuts[index:]), lcm(*cuts[: index + 1])):
+                inside = low < weight < high
+                if inside and all(c % weight == 0 or weight % c == 0 for c in (low, *cuts)):
+                    more.add(weight)
     return sorted(c for c in more if c < total)
 
 

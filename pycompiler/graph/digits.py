@@ -53,20 +53,20 @@ class Segment(NamedTuple):
 
 def parts(layout: Layout, shape: tuple[int, ...]) -> list[list[Part]]:
     """Return the parts of each axis, minor first; parts of size 1 are left out."""
-    return [list(found) for found in _parts(layout, shape)]
+    return [list(axis_parts) for axis_parts in _parts(layout, shape)]
 
 
 @lru_cache(maxsize=4096)
 def _parts(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ...]:
     out: list[tuple[Part, ...]] = []
     for subs, size in zip(layout.axes, shape, strict=True):
-        found, lo = [], 1
+        parts, lo = [], 1
         for sub in reversed(subs):
             used = min(sub.size, -(-size // lo))
             if used > 1:
-                found.append(Part(lo, used, sub.level, sub.stride))
+                parts.append(Part(lo, used, sub.level, sub.stride))
             lo *= sub.size
-        out.append(tuple(found))
+        out.append(tuple(parts))
     return tuple(out)
 
 
@@ -125,10 +125,10 @@ def _shared_cuts(
     return cuts
 
 
-def _cuts_of(found: Sequence[Part]) -> set[int]:
+def _cuts_of(parts: Sequence[Part]) -> set[int]:
     return {
         part.lo * factor
-        for part in found
+        for part in parts
         for factor in range(1, part.size)
         if part.size % factor == 0
     }
@@ -140,10 +140,10 @@ def _segment(
     return Segment(axis, low, -(-high // low), _within(ours, low, high), _within(theirs, low, high))
 
 
-def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
+def _within(parts: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
     """Return the pieces of ``found`` between two weights; a part that sticks out is cut."""
     out: list[Part] = []
-    for part in found:
+    for part in parts:
         start, stop = max(low, part.lo), min(high, part.lo * part.size)
         if start < stop:
             size = -(-stop // start)
@@ -182,13 +182,13 @@ def copied_digits(
 def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[PrimeDigit]:
     if level is Level.W:
         return frozenset() if layout.on(Level.W) else frozenset(primes(count))
-    found: set[PrimeDigit] = set()
+    digits: set[PrimeDigit] = set()
     for entry in layout.copies(dict.fromkeys(Level, count)):
         if entry.level is level:
-            found |= {
+            digits |= {
                 PrimeDigit(entry.stride * stride, size) for stride, size in primes(entry.size)
             }
-    return frozenset(found)
+    return frozenset(digits)
 
 
 def agrees(
@@ -210,15 +210,15 @@ def _runs(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ...
     """Return the parts of each axis, minor first; parts that continue each other are one."""
     # The topmost part may be cut short by the size of the axis.
     return tuple(
-        tuple(p._replace(size=min(p.size, -(-size // p.lo))) for p in joined_parts(sorted(found)))
-        for found, size in zip(_parts(layout, shape), shape, strict=True)
+        tuple(p._replace(size=min(p.size, -(-size // p.lo))) for p in joined_parts(sorted(parts)))
+        for parts, size in zip(_parts(layout, shape), shape, strict=True)
     )
 
 
-def joined_parts(found: Iterable[Part]) -> list[Part]:
+def joined_parts(parts: Iterable[Part]) -> list[Part]:
     """Return parts, minor first, with those joined that continue each other."""
     out: list[Part] = []
-    for part in found:
+    for part in parts:
         last = out[-1] if out else None
         if (
             last is not None

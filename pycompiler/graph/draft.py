@@ -53,8 +53,8 @@ class Draft:
 
     def maker(self, name: str) -> MNNode | None:
         """Return the node that makes a value; None if it comes from outside."""
-        found = self._makers.get(name)
-        return None if found is None else self.nodes[found]
+        maker = self._makers.get(name)
+        return None if maker is None else self.nodes[maker]
 
     def readers(self, name: str) -> list[MNNode]:
         """Return the nodes that read a value."""
@@ -78,8 +78,8 @@ class Draft:
             changed[name] = replace(node, inputs=read)
         for (name, old), new in edit.outputs.items():
             node = changed.get(name, self.nodes[name])
-            made = tuple(new if one == old else one for one in node.outputs)
-            changed[name] = replace(node, outputs=made)
+            outputs = tuple(new if one == old else one for one in node.outputs)
+            changed[name] = replace(node, outputs=outputs)
         lost += [self.nodes[name] for name in changed]
         for name in changed:
             self._unlink(self.nodes[name])

@@ -156,11 +156,11 @@ class MNGraph:
 
     def readers(self) -> dict[str, list[MNNode]]:
         """Map the name of each value to the nodes that read it, in order."""
-        found: dict[str, list[MNNode]] = {}
+        readers: dict[str, list[MNNode]] = {}
         for node in self.nodes:
             for name in dict.fromkeys(node.inputs):
-                found.setdefault(name, []).append(node)
-        return found
+                readers.setdefault(name, []).append(node)
+        return readers
 
     def device_nodes(self) -> Iterator[MNNode]:
         """Return the nodes that run on the device, in order."""

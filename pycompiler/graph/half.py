@@ -27,5 +27,5 @@ def singles_of(words: NDArray[np.integer]) -> NDArray[np.float32]:
 def fits_halves(array: NDArray[np.generic]) -> bool:
     """Whether halves turn no element into infinity or zero that is not so already."""
     singles = array.astype(np.float32)
-    found = singles_of(halves_of(singles))
-    return not ((found == 0) & (singles != 0) | np.isinf(found) & ~np.isinf(singles)).any()
+    rounded = singles_of(halves_of(singles))
+    return not ((rounded == 0) & (singles != 0) | np.isinf(rounded) & ~np.isinf(singles)).any()

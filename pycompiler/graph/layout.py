@@ -143,8 +143,8 @@ class Layout:
         """The layout of one time slice."""
         if not self.on(Level.TIME):
             return self
-        kept = (tuple(s for s in axis if s.level is not Level.TIME) for axis in self.axes)
-        return Layout(tuple(kept), self.broadcast)
+        axes = (tuple(s for s in axis if s.level is not Level.TIME) for axis in self.axes)
+        return Layout(tuple(axes), self.broadcast)
 
     def num_lw(self, step: int) -> int:
         """Return the long words a value takes per PE, rounded up to a multiple of ``step``."""
@@ -200,11 +200,11 @@ class Layout:
         if any(sub.size < 1 or sub.stride < 0 for sub in self.subaxes):
             return "sizes must be at least 1 and strides not negative"
         limits = {**ranges, Level.W: dtype.words_per_long, Level.ADDR: words, Level.TIME: words}
-        found: dict[Level, list[SubAxis]] = {}
+        levels: dict[Level, list[SubAxis]] = {}
         for sub in (*self.subaxes, *self.copies(limits)):
-            found.setdefault(sub.level, []).append(sub)
+            levels.setdefault(sub.level, []).append(sub)
         for level in (Level.TIME, *UNIT_LEVELS, Level.ADDR, Level.W):
-            digits = found.get(level)
+            digits = levels.get(level)
             if digits is None:
                 continue
             reach = sum((sub.size - 1) * sub.stride for sub in digits)

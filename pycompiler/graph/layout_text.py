@@ -29,11 +29,11 @@ class _Reader:
         self.tokens: list[str] = []
         at = 0
         while text[at:].strip():
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise self.fail(f"`{text[at:].strip()[0]}` is no part of a layout")
-            self.tokens.append(found.group(1))
-            at = found.end()
+            self.tokens.append(match.group(1))
+            at = match.end()
         self.at = 0
 
     def fail(self, reason: str) -> PycompilerError:
@@ -45,8 +45,8 @@ class _Reader:
 
     def take(self, wanted: str) -> None:
         if self.head != wanted:
-            found = f"`{self.head}`" if self.head else "the end"
-            raise self.fail(f"`{wanted}` expected, not {found}")
+            shown = f"`{self.head}`" if self.head else "the end"
+            raise self.fail(f"`{wanted}` expected, not {shown}")
         self.at += 1
 
     def skip(self, token: str) -> bool:

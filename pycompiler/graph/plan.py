@@ -114,10 +114,10 @@ def parse_plan(facts: Any) -> Plan:
     """Return the plan of a text form. ValueError, with the reason, if there is no such plan."""
     try:
         ((name, numbers),) = facts.items()
-        wanted = {own.name: str(own.type) for own in fields(SCHEDULES[name])}
-        found = {key: _read(one) for key, one in numbers.items()}
-        if all(_kind(one) in wanted[key] for key, one in found.items()):
-            return SCHEDULES[name](**found)
+        wanted = {field.name: str(field.type) for field in fields(SCHEDULES[name])}
+        values = {key: _read(one) for key, one in numbers.items()}
+        if all(_kind(one) in wanted[key] for key, one in values.items()):
+            return SCHEDULES[name](**values)
     except (AttributeError, KeyError, PycompilerError, TypeError, ValueError):
         pass
     known = (f"{key} ({', '.join(x.name for x in fields(one))})" for key, one in SCHEDULES.items())

@@ -74,12 +74,12 @@ class Pattern:
             yield from ((node, *more) for more in self._operands(node, part))
 
     def _operands(self, node: MNNode, part: Part) -> Iterator[tuple[MNNode, ...]]:
-        found: list[tuple[MNNode, ...]] = [()]
+        operands: list[tuple[MNNode, ...]] = [()]
         for pattern, name in zip(self.inputs, node.inputs, strict=False):
-            found = [
-                (*before, *more) for before in found for more in pattern._made(name, node, part)
+            operands = [
+                (*before, *more) for before in operands for more in pattern._made(name, node, part)
             ]
-        yield from found
+        yield from operands
 
     def _made(self, name: str, reader: MNNode, part: Part) -> Iterator[tuple[MNNode, ...]]:
         """Yield the matches at the node that makes an operand."""
@@ -148,16 +148,16 @@ class Rewrite(Row):
             waiting = [start]
             while waiting:
                 node = draft.nodes.get(waiting.pop())
-                found = None if node is None else self._first(node, part)
-                if found is None:
+                edit = None if node is None else self._first(node, part)
+                if edit is None:
                     continue
-                draft.apply(found)
+                draft.apply(edit)
                 count += 1
                 if count > most:
                     problem = f"rewrites {count} matches in a graph of {len(draft.nodes)} nodes"
                     raise error("P0204", stage="rewrites", rule=self.name, problem=problem)
-                new = (one for nodes in found.behind.values() for one in nodes)
-                waiting += [*(one.name for one in new), *found.instead]
+                new = (one for nodes in edit.behind.values() for one in nodes)
+                waiting += [*(one.name for one in new), *edit.instead]
         return count
 
     def _first(self, node: MNNode, part: Part) -> Edit | None:

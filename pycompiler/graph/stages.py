@@ -23,14 +23,14 @@ def _from(first: bool, on_device: Sequence[bool], before: Sequence[Collection[in
     """Return the earliest stage of each unit if stage 0 is on the device (``first``) or not."""
     order: list[int] = []
     for side, sources in zip(on_device, before, strict=True):
-        own = 0 if side is first else 1
+        parity = 0 if side is first else 1
         for source in sources:
-            own = max(own, order[source] + (on_device[source] is not side))
-        order.append(own)
+            parity = max(parity, order[source] + (on_device[source] is not side))
+        order.append(parity)
     lowest = min(order, default=0)
-    return [own - lowest for own in order]
+    return [parity - lowest for parity in order]
 
 
 def _size(order: Sequence[int], on_device: Sequence[bool]) -> tuple[int, int]:
-    used = {own for own, side in zip(order, on_device, strict=True) if side}
+    used = {stage for stage, side in zip(order, on_device, strict=True) if side}
     return len(used), len(set(order))

@@ -105,11 +105,11 @@ class _Line:
         return error("P0203", reason=f"line {self.number}: {reason}")
 
     def match(self, pattern: str, what: str) -> re.Match[str]:
-        found = re.compile(r"\s*" + pattern).match(self.text, self.at)
-        if found is None:
+        match = re.compile(r"\s*" + pattern).match(self.text, self.at)
+        if match is None:
             raise self.fail(f"{what} expected at `{self.text[self.at :][:20]}`")
-        self.at = found.end()
-        return found
+        self.at = match.end()
+        return match
 
     def take(self, literal: str) -> None:
         self.match(re.escape(literal), f"`{literal}`")
@@ -121,8 +121,8 @@ class _Line:
         return not self.text[self.at :].strip()
 
     def name(self) -> str:
-        found = self.match(r'([A-Za-z_][\w./$-]*|"(?:[^"\\]|\\.)*")', "a name").group(1)
-        return str(json.loads(found)) if found.startswith('"') else found
+        text = self.match(r'([A-Za-z_][\w./$-]*|"(?:[^"\\]|\\.)*")', "a name").group(1)
+        return str(json.loads(text)) if text.startswith('"') else text
 
     def names(self) -> tuple[str, ...]:
         self.take("(")
@@ -148,14 +148,14 @@ class _Line:
         return self.at
 
     def optional_number(self) -> int | None:
-        found = self.match(r"(\?|-?\d+)", "a number").group(1)
-        return None if found == "?" else int(found)
+        text = self.match(r"(\?|-?\d+)", "a number").group(1)
+        return None if text == "?" else int(text)
 
 
 def _tensor_type(line: _Line) -> TensorType:
-    found = line.match(r"(\w+)\[([\d,]*)\]", "a tensor type")
-    dims = tuple(int(d) for d in found.group(2).split(",") if d)
-    return TensorType(found.group(1), dims)
+    match = line.match(r"(\w+)\[([\d,]*)\]", "a tensor type")
+    dims = tuple(int(d) for d in match.group(2).split(",") if d)
+    return TensorType(match.group(1), dims)
 
 
 def _parse_value(line: _Line) -> MNValue:

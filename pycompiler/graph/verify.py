@@ -40,9 +40,9 @@ def _defined(graph: MNGraph, target: Target) -> Iterator[str]:
 
 
 def _made_once(graph: MNGraph, target: Target) -> Iterator[str]:
-    made = [*graph.inputs, *graph.constants]
-    made += [out for node in graph.nodes for out in node.outputs if out]
-    yield from (f"`{name}` is made twice" for name, n in Counter(made).items() if n > 1)
+    names = [*graph.inputs, *graph.constants]
+    names += [out for node in graph.nodes for out in node.outputs if out]
+    yield from (f"`{name}` is made twice" for name, n in Counter(names).items() if n > 1)
 
 
 def _recorded(graph: MNGraph, target: Target) -> Iterator[str]:

@@ -82,8 +82,8 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
 
 def bodies(model: onnx.ModelProto) -> str | None:
     """Return the first node with a body, such as a Loop, as text; None if there is none."""
-    found = (f"{node.op_type} `{node.name}`" for node in model.graph.node if bodies_of(node))
-    return next(found, None)
+    loops = (f"{node.op_type} `{node.name}`" for node in model.graph.node if bodies_of(node))
+    return next(loops, None)
 
 
 def record_bound(
@@ -96,20 +96,20 @@ def record_bound(
     """
     keys = (*(field.name for field in fields(Bound)), "cycles", "binds")
     data = report.data
-    data["bound"] = found = dict.fromkeys((*keys, "factor", "reason"))
+    data["bound"] = facts = dict.fromkeys((*keys, "factor", "reason"))
     body = bodies(model)
     if body is not None:
-        found["reason"] = f"the work in the body of {body} is not counted"
+        facts["reason"] = f"the work in the body of {body} is not counted"
         return
     bound = bound_of(model, target, precisions)
-    found |= {key: getattr(bound, key) for key in keys}
+    facts |= {key: getattr(bound, key) for key in keys}
     hosted = len(data["host_fallback"])
     if hosted:
-        found["reason"] = f"the work on the host ({hosted} operators) costs no cycles of the device"
+        facts["reason"] = f"the work on the host ({hosted} operators) costs no cycles of the device"
     elif not bound.cycles:
-        found["reason"] = "the model has no work that counts"
+        facts["reason"] = "the model has no work that counts"
     else:
-        found["factor"] = round(data["cycles"] / bound.cycles, 2)
+        facts["factor"] = round(data["cycles"] / bound.cycles, 2)
 
 
 def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], halves: bool) -> int:
@@ -185,5 +185,5 @@ def node_multiply_adds(node: onnx.NodeProto, types: Mapping[str, TensorType]) ->
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: int | bytes) -> int | bytes:
-    found = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
-    return next(found, default)
+    values = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
+    return next(values, default)

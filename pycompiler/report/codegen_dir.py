@@ -208,9 +208,9 @@ def _copy(source: Path, copy: Path) -> None:
 
 def _point(link: Path, target: Path, made_in: Path) -> None:
     """Make ``link`` a symbolic link to ``target``, in one step."""
-    made = made_in / link.name
-    made.symlink_to(target)
-    made.replace(link)
+    pending = made_in / link.name
+    pending.symlink_to(target)
+    pending.replace(link)
 
 
 def _settle(folder: Path) -> None:

@@ -46,10 +46,10 @@ def cycles_by_kind(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def cycle_shares(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of each kind in the cycles of the report's ``nodes``; {} without cycles.
+    """Return the part of each kind in the cycles of the report's ``nodes``; {} without cycles.
 
     The shares add up to 1 but for rounding.
     """
     cycles = cycles_by_kind(rows)
     total = sum(cycles.values())
-    return {kind: round(own / total, _DIGITS) for kind, own in cycles.items()} if total else {}
+    return {kind: round(part / total, _DIGITS) for kind, part in cycles.items()} if total else {}

@@ -21,7 +21,7 @@ from ..machine import Target
 _HOST, _DEVICE, _MOVES, _MEMORY = 1, 2, 3, 4
 _PROCESSES = {_HOST: "host", _DEVICE: "device", _MOVES: "MV", _MEMORY: "memory in use"}
 
-#: A node that pauses for less than this share of the program keeps one slice.
+#: A node that pauses for less than this fraction of the program keeps one slice.
 _PAUSES = 2000
 
 Event = dict[str, Any]
@@ -52,9 +52,9 @@ def node_trace(graph: MNGraph, segments: Sequence[Segment], target: Target) -> s
             continue
         facts = {"segment": number, "cycles": code.cycles, "nodes": len(segment.nodes)}
         host.append(_slice(_HOST, 1, (at, at + code.cycles, f"program {number}", facts)))
-        for first, last, owner, own in _node_slices(code):
+        for first, last, owner, busy in _node_slices(code):
             node = segment.nodes[owner]
-            facts = {"cycles": own, **_facts(node)}
+            facts = {"cycles": busy, **_facts(node)}
             nodes.append((at + first, at + last, f"{node.op} {node.name}", facts))
         for move in code.transfers:
             node = segment.nodes[move.node]
@@ -82,27 +82,27 @@ def _node_slices(code: Code) -> Iterator[tuple[int, int, int, int]]:
     pause = code.cycles // _PAUSES
     open_now: dict[int, tuple[int, int, int]] = {}
     for span in spans(code.runs, code.cycles):
-        first, last, own = open_now.get(span.node, (span.start, span.start, 0))
+        first, last, busy = open_now.get(span.node, (span.start, span.start, 0))
         if span.start - last > pause:
-            yield first, last, span.node, own
-            first, own = span.start, 0
-        open_now[span.node] = first, span.stop, own + span.stop - span.start
-    for node, (first, last, own) in open_now.items():
-        yield first, last, node, own
+            yield first, last, span.node, busy
+            first, busy = span.start, 0
+        open_now[span.node] = first, span.stop, busy + span.stop - span.start
+    for node, (first, last, busy) in open_now.items():
+        yield first, last, node, busy
 
 
 def _busy(segment: Segment, code: Code) -> dict[str, tuple[int, int]]:
     """Return the first and the last cycle of each node, with its MVs."""
-    found: dict[int, tuple[int, int]] = {}
+    spans_of: dict[int, tuple[int, int]] = {}
     pieces: list[tuple[int, int, int]] = list(spans(code.runs, code.cycles))
     pieces += [(move.node, move.start, min(move.end, code.cycles)) for move in code.transfers]
     for node, first, last in pieces:
-        low, high = found.get(node, (first, last))
-        found[node] = min(low, first), max(high, last)
+        low, high = spans_of.get(node, (first, last))
+        spans_of[node] = min(low, first), max(high, last)
     # A node whose lines all stand in steps of others, and views without code, take no time.
     before, out = 0, {}
     for number, one in enumerate(segment.nodes):
-        first, last = found.get(number, (before, before))
+        first, last = spans_of.get(number, (before, before))
         out[one.name] = first, last
         before = last
     return out
@@ -128,7 +128,7 @@ def _mark(name: str, at: int, facts: Mapping[str, Any]) -> Event:
 def _lanes(process: int, name: str, slices: Iterable[Slice]) -> Iterator[Event]:
     """Yield slices on as many tracks as overlap at one time, and the names of the tracks."""
     ends: list[int] = []
-    for one in sorted(slices, key=lambda own: own[:3]):
+    for one in sorted(slices, key=lambda item: item[:3]):
         lane = next((n for n, end in enumerate(ends) if end <= one[0]), len(ends))
         if lane == len(ends):
             ends.append(0)
@@ -144,9 +144,9 @@ def _counters(
     """Yield the long words in use of each memory whenever they change."""
     rooms = _rooms(graph, spans, end, target)
     for location in (Location.LM0, Location.LM1, Location.DRAM):
-        own = [room[1:] for room in rooms if room[0] is location]
+        changes = [room[1:] for room in rooms if room[0] is location]
         unit = "long words a group" if location is Location.DRAM else "long words a PE"
-        for at, used in (change for change in in_use(own) if change[0] <= end):
+        for at, used in (change for change in in_use(changes) if change[0] <= end):
             name = f"{location.value} ({unit})"
             yield {"ph": "C", "name": name, "pid": _MEMORY, "ts": at, "args": {"used": used}}
 
@@ -165,7 +165,7 @@ def _rooms(
         for name in node.inputs:
             dies[name] = max(dies.get(name, 0), spans[node.name][1])
     outside = {*graph.inputs, *graph.constants}
-    kept = {*outside, *(name for _, name in graph.outputs)}
+    outside_values = {*outside, *(name for _, name in graph.outputs)}
     rooms = []
     for name, value in graph.values.items():
         if value.addr is None or value.layout is None:
@@ -173,7 +173,7 @@ def _rooms(
         in_dram = value.location is Location.DRAM
         words = dram_words(value.layout, target) if in_dram else value.num_lw or 0
         first = 0 if name in outside else born.get(name, 0)
-        last = end + 1 if name in kept else dies.get(name, first)
+        last = end + 1 if name in outside_values else dies.get(name, first)
         rooms.append((value.location, first, last, value.addr, value.addr + words))
     return rooms
 

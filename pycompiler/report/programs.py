@@ -63,7 +63,7 @@ def _node_rows(
     assert segment.code is not None
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     stood = _stalls(segment.code, stalls)
-    for at, (node, found) in enumerate(zip(segment.nodes, segment.code.nodes, strict=True)):
+    for at, (node, counts) in enumerate(zip(segment.nodes, segment.code.nodes, strict=True)):
         out = graph.values[node.outputs[0]]
         name, output = node.name, out.name
         if node.slice is not None:
@@ -91,26 +91,26 @@ def _node_rows(
             },
         )
         row["slices"] += 1
-        row["steps"] += found.steps
-        row["cycles"] += found.steps * step_cycles + stood[at]
-        row["wait_cycles"] += found.wait_steps * step_cycles + stood[at]
+        row["steps"] += counts.steps
+        row["cycles"] += counts.steps * step_cycles + stood[at]
+        row["wait_cycles"] += counts.wait_steps * step_cycles + stood[at]
         row["multiply_adds"] += multiply_adds(node, graph)
         row["operand_words"] += operand_words(node, graph)
-        row["dram_words"]["read"] += found.dram_read
-        row["dram_words"]["written"] += found.dram_written
-        row["busy_steps"].update(found.busy)
+        row["dram_words"]["read"] += counts.dram_read
+        row["dram_words"]["written"] += counts.dram_written
+        row["busy_steps"].update(counts.busy)
     for row in rows.values():
         row["busy_steps"] = busy = dict(sorted(row["busy_steps"].items()))
         # In a merged program, instructions of a node also stand in steps of others.
-        share = max(busy.values(), default=0) / (row["steps"] or 1)
-        row["utilisation"] = round(min(share, 1.0), 4)
+        utilisation = max(busy.values(), default=0) / (row["steps"] or 1)
+        row["utilisation"] = round(min(utilisation, 1.0), 4)
     return list(rows.values())
 
 
 def _stalls(code: Code, stalls: Mapping[int, int]) -> Counter[int]:
     """Return the cycles that lines of each node stand still; ``stalls`` has them by line."""
-    found: Counter[int] = Counter()
+    totals: Counter[int] = Counter()
     starts = [run.line for run in code.runs]
     for line, cycles in stalls.items():
-        found[code.runs[bisect_right(starts, line - 1) - 1].nodes[0]] += cycles
-    return found
+        totals[code.runs[bisect_right(starts, line - 1) - 1].nodes[0]] += cycles
+    return totals

@@ -115,8 +115,8 @@ class Report:
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Take over what the report of another compile of the same model says of its program."""
-        own = ("tuning", "search")
-        self.data |= {name: data[name] for name in OF_A_PROGRAM if name not in own}
+        fields = ("tuning", "search")
+        self.data |= {name: data[name] for name in OF_A_PROGRAM if name not in fields}
         self.data["passes"] += data["passes"]
 
     def finished(self) -> None:

@@ -24,12 +24,12 @@ def stripped(graph: MNGraph) -> bytes:
     named: dict[str, str] = {}
     for key, name in graph.outputs:
         named.setdefault(name, key)
-    made = [out for node in graph.nodes for out in node.outputs if out]
+    results = [out for node in graph.nodes for out in node.outputs if out]
     given = [*graph.inputs, *(name for name in graph.constants if name not in graph.inputs)]
     constants = set(graph.constants)
     inputs = [_port(graph.values[name], constant=name in constants) for name in given]
     outputs = [_port(graph.values[name], key=key) for name, key in named.items()]
-    inner = [_port(graph.values[name]) for name in made if name not in named]
+    inner = [_port(graph.values[name]) for name in results if name not in named]
     whole = helper.make_graph(
         [_node(node) for node in graph.nodes],
         graph.name or "graph",
@@ -49,10 +49,10 @@ def stripped(graph: MNGraph) -> bytes:
 
 
 def _node(node: MNNode) -> onnx.NodeProto:
-    made = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=DOMAIN)
+    proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=DOMAIN)
     for name, value in node.attributes:
         if value != ():  # ONNX has no empty list without a type
-            made.attribute.append(helper.make_attribute(name, value))
+            proto.attribute.append(helper.make_attribute(name, value))
     facts = {
         "side": node.side.value,
         "source": node.source,
@@ -62,8 +62,8 @@ def _node(node: MNNode) -> onnx.NodeProto:
         "slice": node.slice,
         "origin": node.origin,
     }
-    _note(made, facts)
-    return made
+    _note(proto, facts)
+    return proto
 
 
 def _port(value: MNValue, *, key: str | None = None, constant: bool = False) -> onnx.ValueInfoProto:

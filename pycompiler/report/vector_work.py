@@ -69,8 +69,8 @@ def _instructions(op: str, dtype: MNDtype, facts: Mapping[str, Any]) -> ItemsVie
     """Return the instructions of each slot for a long word."""
     function = FUNCTIONS[op]
     inputs = function.arity.start if function.arity == UNARY else 2
-    own = tuple((key, facts[key]) for key in sorted(function.attributes & facts.keys()))
-    program = program_of(op, tuple(range(inputs)), (dtype,) * inputs, dtype, own)
+    attributes = tuple((key, facts[key]) for key in sorted(function.attributes & facts.keys()))
+    program = program_of(op, tuple(range(inputs)), (dtype,) * inputs, dtype, attributes)
     return Counter(one.unit for one in program.operations).items()
 
 

@@ -20,11 +20,11 @@ _MOST = 100_000
 
 def frames_of(traceback: TracebackType | None) -> list[FrameType]:
     """Return the frames of a traceback, the innermost first."""
-    found = []
+    frames = []
     while traceback is not None:
-        found.append(traceback.tb_frame)
+        frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
-    return found[::-1]
+    return frames[::-1]
 
 
 def stack_of(frame: FrameType | None) -> Iterator[FrameType]:
@@ -56,8 +56,8 @@ def _node(local: Mapping[str, Any]) -> Any:
     for value in local.values():
         if isinstance(value, MNNode):
             return value
-    found = local.get("node")
-    return found if isinstance(getattr(found, "name", None), str) else None
+    node = local.get("node")
+    return node if isinstance(getattr(node, "name", None), str) else None
 
 
 def _place(node: Any, local: Mapping[str, Any]) -> str:

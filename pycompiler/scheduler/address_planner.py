@@ -82,19 +82,19 @@ def plan_addresses(
     for location, wanted in blocks.items():
         capacity = target.words(location.memory)
         chains = Chains(wanted)
-        found, words = _packed(chains, graph, capacity, location is not Location.DRAM)
+        offsets, words = _packed(chains, graph, capacity, location is not Location.DRAM)
         # The search cannot work with given addresses.
         free = all(at is None for at in chains.given)
         if words > capacity and location is not Location.DRAM and free:
             searched = _searched(chains, capacity, target)
             if searched is not None:
-                found, words = searched, capacity
+                offsets, words = searched, capacity
         if words > capacity:
-            raise _too_much(graph, location, chains, found, capacity, words)
+            raise _too_much(graph, location, chains, offsets, capacity, words)
         if location is not Location.DRAM:
             # Values fill whole vectors, and given addresses are those of vectors too.
-            found = spread(chains, found, capacity, step)
-        addresses = chains.of_blocks(found)
+            offsets = spread(chains, offsets, capacity, step)
+        addresses = chains.of_blocks(offsets)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     for whole, parts in slices.items():
         words = plan_transfer(layout_of(graph.values[whole]), target).dram_words
@@ -119,11 +119,11 @@ def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple
         starts = list(chains.starts)
         for number in loads:
             starts[number] = ahead(number, nodes)
-        found, words = chains.packed(starts)
+        offsets, words = chains.packed(starts)
         if words <= capacity or not loads:
             break
     if not local or words > capacity:
-        return found, words
+        return offsets, words
     larger = sorted(
         (n for n in loads if starts[n] != ahead(n, AHEAD[0])), key=lambda n: -chains.all[n][0].words
     )[:MOST_EARLIER]
@@ -136,11 +136,11 @@ def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple
                 tried, needed = chains.packed(starts, by_size=True)
                 by_size |= needed <= capacity
             if needed <= capacity:
-                found, words = tried, needed
+                offsets, words = tried, needed
             else:
                 starts[number] = before
                 larger.remove(number)
-    return found, words
+    return offsets, words
 
 
 def _is_downloaded(block: Block, graph: MNGraph) -> bool:
@@ -157,10 +157,10 @@ def _searched(chains: Chains, capacity: int, target: Target) -> list[int] | None
         for number, (start, end, words) in enumerate(rows)
     ]
     try:
-        found = place(buffers, capacity // step, _SECONDS)
+        offsets = place(buffers, capacity // step, _SECONDS)
     except OutOfTimeError:
         return None
-    return None if found is None else [found[one.name] * step for one in buffers]
+    return None if offsets is None else [offsets[one.name] * step for one in buffers]
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:

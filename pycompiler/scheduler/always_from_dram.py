@@ -21,17 +21,17 @@ from .lm_copies import InLm
 def schedule_from_dram(
     graph: MNGraph,
     target: Target,
-    share: float,
+    fraction: float,
     overrides: Overrides,
     renewed: Mapping[str, str] | None = None,
 ) -> MNGraph:
     """Put downloads and uploads around every device node.
 
-    ``share`` and ``renewed`` have no effect. P0301 if a value does not fit LM. P0306 for an
+    ``fraction`` and ``renewed`` have no effect. P0301 if a value does not fit LM. P0306 for an
     override that keeps a value in LM, or that names a location in which no node has the value.
     """
-    for name, kept in wanted_keeping(overrides).items():
-        if kept:
+    for name, stays in wanted_keeping(overrides).items():
+        if stays:
             raise error("P0306", value=name, reason="always_from_dram keeps nothing in LM")
     banks = wanted_banks(overrides)
     work = InLm(graph, target)

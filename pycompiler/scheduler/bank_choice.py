@@ -44,10 +44,10 @@ def placements(
     taken = None if wanted.inplace is None else inputs.index(node.inputs[wanted.inplace])
     for banks, out in dict.fromkeys(places):
         there = Placement(banks, (out,), mirrors=wanted.mirrors)
-        found = cycles(there) or 0
+        cost = cycles(there) or 0
         if taken is not None and banks[taken] is out:
-            yield replace(there, inplace=wanted.inplace), found
-        yield there, found
+            yield replace(there, inplace=wanted.inplace), cost
+        yield there, cost
 
 
 def _nearest(lying: Sequence[Location], out: Location, new: Location) -> Location:

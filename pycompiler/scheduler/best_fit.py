@@ -66,12 +66,12 @@ class Chains:
 
         def key(number: int) -> tuple[int, ...]:
             start, end, words, _ = rows[number]
-            own = -self.all[number][0].words
-            return (-words, start, end, own) if by_size else (start, own)
+            size = -self.all[number][0].words
+            return (-words, start, end, size) if by_size else (start, size)
 
         order = sorted(range(len(rows)), key=key)
-        found = _core.fit_offsets(rows, self.given, order, False)
-        return found, max((at + row[2] for at, row in zip(found, rows, strict=True)), default=0)
+        offsets = _core.fit_offsets(rows, self.given, order, False)
+        return offsets, max((at + row[2] for at, row in zip(offsets, rows, strict=True)), default=0)
 
     def of_blocks(self, addresses: Sequence[int]) -> dict[str, int]:
         """Return the addresses of all blocks, from those of the chains."""

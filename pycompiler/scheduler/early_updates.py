@@ -40,8 +40,8 @@ def update_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> 
             for name in node.outputs
         ):
             moving.add(place)
-    made = {name: place for place, node in enumerate(nodes) for name in node.outputs}
-    before = {place: _before(place, nodes[place], made, readers, old) for place in sorted(moving)}
+    spot = {name: place for place, node in enumerate(nodes) for name in node.outputs}
+    before = {place: _before(place, nodes[place], spot, readers, old) for place in sorted(moving)}
     behind: dict[int, list[int]] = {}
     first: dict[int | None, int] = {}
     for place, node in enumerate(nodes):
@@ -75,11 +75,11 @@ def _moves(node: MNNode, graph: MNGraph, target: Target) -> bool:
 def _before(
     place: int,
     node: MNNode,
-    made: Mapping[str, int],
+    spot: Mapping[str, int],
     readers: Mapping[str, list[int]],
     old: Mapping[str, str],
 ) -> set[int]:
     """Return the nodes that must come before a node: those it reads, and those it overwrites."""
-    makers = {made[name] for name in node.inputs if name in made}
+    makers = {spot[name] for name in node.inputs if name in spot}
     overwritten = {old[name] for name in node.outputs if name in old}
     return makers | {at for name in overwritten for at in readers.get(name, ()) if at < place}

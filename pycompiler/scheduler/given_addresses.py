@@ -22,9 +22,9 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
     """
     left = dict(given)
     out: dict[Location, list[Block]] = {}
-    for location, own in blocks.items():
+    for location, placed in blocks.items():
         at: dict[str, int] = {}
-        for chain in Chains(own).all:
+        for chain in Chains(placed).all:
             for block in chain:
                 key = block.value or block.name, location
                 if key not in given:
@@ -34,7 +34,7 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
                 if at.setdefault(chain[0].name, address) != address:
                     raise _refused(block.name, "a node overwrites one value by the other in place")
         out[location] = [
-            replace(block, at=at.get(block.name)) if block.on is None else block for block in own
+            replace(block, at=at.get(block.name)) if block.on is None else block for block in placed
         ]
         _check_apart([block for block in out[location] if block.at is not None])
     for name, location in left:

@@ -21,15 +21,15 @@ def written_in_place(graph: MNGraph, renewed: Mapping[str, str]) -> dict[str, st
     """
     order = _Order(graph)
     given = [name for _, name in graph.outputs]
-    found = {one.outputs[0]: one.inputs[0] for one in graph.device_nodes() if one.op == STORE}
+    stores = {one.outputs[0]: one.inputs[0] for one in graph.device_nodes() if one.op == STORE}
     for key, new in graph.outputs:
         old = renewed.get(key)
         # The caller gets an output, and another registered value its copy, after the call.
-        if old is None or new in found or old in given or given.count(new) > 1:
+        if old is None or new in stores or old in given or given.count(new) > 1:
             continue
         if _alike(graph, new, old) and order.read_before(old, new):
-            found[new] = old
-    return found
+            stores[new] = old
+    return stores
 
 
 def _alike(graph: MNGraph, new: str, old: str) -> bool:

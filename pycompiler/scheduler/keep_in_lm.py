@@ -31,7 +31,7 @@ class Walk:
     """Goes through the nodes of a graph, and inserts the moves between DRAM and LM."""
 
     def __init__(
-        self, graph: MNGraph, target: Target, consecutive: bool, share: float, overrides: Overrides
+        self, graph: MNGraph, target: Target, consecutive: bool, part: float, overrides: Overrides
     ):
         self.banks = wanted_banks(overrides)
         self.keeping = wanted_keeping(overrides)
@@ -39,7 +39,7 @@ class Walk:
             if name not in graph.values:
                 raise error("P0306", value=name, reason="time slices of it are kept or not")
         self.graph, self.target, self.consecutive = graph, target, consecutive
-        self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
+        self.room = {bank: int(target.words(bank.memory) * part) for bank in _OTHER}
         self.work = InLm(graph, target)
         self.where: dict[str, Copies] = {}
         #: Values that moved to the other bank because LM was full, and that no node has read since.
@@ -58,9 +58,9 @@ class Walk:
                 readers.setdefault(name, set()).add(node.slice)
         #: Values that several time slices read or make stay in LM for all of these slices.
         self.held = {name for name, slices in readers.items() if len(slices - {None}) > 1}
-        self.held |= {name for name, kept in self.keeping.items() if kept}
-        kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
-        self.kept = kept
+        self.held |= {name for name, outside in self.keeping.items() if outside}
+        outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+        self.kept = outside
         for name in (*graph.inputs, *graph.constants):
             self.where[name] = Copies(dram=True)
         self.in_dram = {
@@ -103,7 +103,7 @@ class Walk:
             for node in self.work.nodes
             if node.op in (DOWNLOAD, UPLOAD)
         )
-        for name in (name for name, kept in self.keeping.items() if kept):
+        for name in (name for name, stays in self.keeping.items() if stays):
             given = name in self.graph.inputs or name in self.graph.constants
             wanted = name in self.in_dram and not given
             if moved[DOWNLOAD, name] > given or moved[UPLOAD, name] > wanted:
@@ -146,14 +146,14 @@ class Walk:
         """
         lying = {name: tuple(self.where[name].banks) for name in inputs}
         used = {bank: self._used(bank) for bank in BANKS}
-        found: list[tuple[tuple[int, int, int, int, bool], Placement]] = []
+        candidates: list[tuple[tuple[int, int, int, int, bool], Placement]] = []
         for one, cycles in placements(node, self.graph, self.target, lying):
             moved = self._moved(index, node, inputs, one)
             results = zip(node.outputs, one.outputs, strict=True)
             astray = sum(self.banks.get(name, bank) is not bank for name, bank in results)
             many = self._too_many(node, inputs, one, used)
-            found.append(((astray, many, cycles + moved, moved, one.inplace is None), one))
-        return min(found, key=lambda entry: entry[0])[1]
+            candidates.append(((astray, many, cycles + moved, moved, one.inplace is None), one))
+        return min(candidates, key=lambda entry: entry[0])[1]
 
     def _too_many(
         self,
@@ -190,15 +190,15 @@ class Walk:
             return name
         if bank in copies.banks:
             return copies.banks[bank]
-        made = self.work.copy(name, bank, node)
+        copy = self.work.copy(name, bank, node)
         other = copies.banks.get(_OTHER[bank])
         if other is not None:
-            self.work.move(COPY, other, made, node)
+            self.work.move(COPY, other, copy, node)
         else:
-            self.work.move(DOWNLOAD, name, made, node)
-        copies.banks[bank] = made
+            self.work.move(DOWNLOAD, name, copy, node)
+        copies.banks[bank] = copy
         self.live[name] = None
-        return made
+        return copy
 
     def _save(self, name: str, bank: Location, node: MNNode, index: int) -> None:
         """Save a value whose last copy, in ``bank``, is about to be overwritten."""
@@ -210,9 +210,9 @@ class Walk:
         soon = self._next_use(name, index) == following
         stays = soon or not self.consecutive or self.keeping.get(name, False)
         if stays and self._used(_OTHER[bank]) + words <= self.room[_OTHER[bank]]:
-            made = self.work.copy(name, _OTHER[bank], node)
-            self.work.move(COPY, copies.banks[bank], made, node)
-            copies.banks[_OTHER[bank]] = made
+            copy = self.work.copy(name, _OTHER[bank], node)
+            self.work.move(COPY, copies.banks[bank], copy, node)
+            copies.banks[_OTHER[bank]] = copy
         else:
             self._upload(name, node)
 
@@ -296,9 +296,9 @@ class Walk:
             # Consecutive nodes keep nothing that a later node reads. What moved already, and was
             # not read since, would move to and fro.
             if fits and not self.consecutive and name not in self.parked:
-                made = self.work.copy(name, other, node)
-                self.work.move(COPY, copies.banks[bank], made, node)
-                copies.banks[other] = made
+                copy = self.work.copy(name, other, node)
+                self.work.move(COPY, copies.banks[bank], copy, node)
+                copies.banks[other] = copy
                 self.parked.add(name)
             else:
                 self._upload(name, node)

@@ -37,24 +37,24 @@ class InLm:
     def copy(self, name: str, bank: Location, node: MNNode, suffix: str = "") -> str:
         """Make a copy of a value in ``bank`` for ``node``, and return its name. P0301."""
         value = self.graph.values[name]
-        made = _lm_copy(value, suffix or bank.memory, bank, node, self.target)
-        made = replace(made, name=reserved(made.name, self._names))
-        self.copies[made.name] = made
-        return made.name
+        copied = _lm_copy(value, suffix or bank.memory, bank, node, self.target)
+        copied = replace(copied, name=reserved(copied.name, self._names))
+        self.copies[copied.name] = copied
+        return copied.name
 
     def move(self, op: str, source: str, result: str | None, node: MNNode) -> None:
         """Append a node that moves a value on behalf of ``node``; one may have no result."""
         first = self._value(source)
-        made = _move(op, first, first if result is None else self._value(result), node)
-        outputs = () if result is None else made.outputs
-        self.nodes.append(replace(made, name=reserved(made.name, self.called), outputs=outputs))
+        moved = _move(op, first, first if result is None else self._value(result), node)
+        outputs = () if result is None else moved.outputs
+        self.nodes.append(replace(moved, name=reserved(moved.name, self.called), outputs=outputs))
 
     def run(
-        self, node: MNNode, local: Mapping[str, str], made: Mapping[str, str], inplace: int | None
+        self, node: MNNode, local: Mapping[str, str], outs: Mapping[str, str], inplace: int | None
     ) -> None:
         """Append a node that reads and makes copies; operands without a copy stay in DRAM."""
         inputs = tuple(local.get(name, name) for name in node.inputs)
-        outputs = tuple(made.get(name, name) for name in node.outputs)
+        outputs = tuple(outs.get(name, name) for name in node.outputs)
         self.nodes.append(replace(node, inputs=inputs, outputs=outputs, inplace=inplace))
 
     def _value(self, name: str) -> MNValue:
@@ -63,15 +63,15 @@ class InLm:
     def done(self) -> MNGraph:
         """Return the graph with its moves, but for copies that nothing reads."""
         nodes, graph = _without_unread(self.nodes), self.graph
-        made = {name for node in nodes for name in (*node.inputs, *node.outputs)}
-        kept = {*made, *graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+        named = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        used = {*named, *graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
         on_device = graph.device_values()
         values = {
             name: replace(value, location=Location.DRAM) if name in on_device else value
             for name, value in graph.values.items()
-            if name in kept or name not in on_device
+            if name in used or name not in on_device
         }
-        values |= {name: value for name, value in self.copies.items() if name in made}
+        values |= {name: value for name, value in self.copies.items() if name in named}
         return replace(graph, values=values, nodes=tuple(nodes), stage=Stage.SCHEDULED)
 
 

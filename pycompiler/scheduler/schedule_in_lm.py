@@ -1,6 +1,6 @@
 """The schedulers ``reuse_consecutive`` and ``spill_opt``.
 
-They try orders of nodes and shares of LM; :mod:`.keep_in_lm` inserts the moves.
+They try orders of nodes and fractions of LM; :mod:`.keep_in_lm` inserts the moves.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .address_planner import plan_addresses
 from .early_updates import update_early
 from .keep_in_lm import Walk
 
-#: Shares of LM that are tried in turn. A smaller share leaves words for gaps between addresses.
+#: Fractions of LM that are tried in turn. A smaller one leaves words for gaps between addresses.
 SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
 def schedule_in_lm(
     graph: MNGraph,
     target: Target,
-    share: float,
+    fraction: float,
     overrides: Overrides,
     renewed: Mapping[str, str] | None = None,
     *,
@@ -31,24 +31,24 @@ def schedule_in_lm(
 ) -> MNGraph:
     """Insert the moves between DRAM and LM.
 
-    ``share`` is the fraction of LM that may be used. ``renewed`` maps the key of an output to the
+    ``fraction`` is the part of LM that may be used. ``renewed`` maps the key of an output to the
     registered value whose new value it is. ``consecutive`` keeps only the values that the next node
     reads. P0301 or P0304 if LM is too small, P0306 for an override that cannot be followed.
     """
     if consecutive:
-        return _scheduled(graph, target, share, overrides, consecutive=True)
-    best = _scheduled(graph, target, share, overrides, consecutive=False)
+        return _scheduled(graph, target, fraction, overrides, consecutive=True)
+    best = _scheduled(graph, target, fraction, overrides, consecutive=False)
     # In another order, values that an override keeps in LM might have to leave.
-    kept = wanted_keeping(overrides)
-    early = None if kept else update_early(graph, renewed or {}, target)
+    keeping = wanted_keeping(overrides)
+    early = None if keeping else update_early(graph, renewed or {}, target)
     if early is None:
         return best
     try:
-        found = _scheduled(early, target, share, overrides, consecutive=False)
+        scheduled = _scheduled(early, target, fraction, overrides, consecutive=False)
     except PycompilerError:
         # LM has no room, or an override cannot be followed in this order.
         return best
-    return found if _moved_words(found) <= _moved_words(best) else best
+    return scheduled if _moved_words(scheduled) <= _moved_words(best) else best
 
 
 def _moved_words(scheduled: MNGraph) -> int:
@@ -61,12 +61,12 @@ def _moved_words(scheduled: MNGraph) -> int:
 
 
 def _scheduled(
-    graph: MNGraph, target: Target, share: float, overrides: Overrides, *, consecutive: bool
+    graph: MNGraph, target: Target, fraction: float, overrides: Overrides, *, consecutive: bool
 ) -> MNGraph:
     problem: NoRoomError | None = None
     for part in SHARES:
         try:
-            scheduled = Walk(graph, target, consecutive, part * share, overrides).run()
+            scheduled = Walk(graph, target, consecutive, part * fraction, overrides).run()
             plan_addresses(scheduled, target, overrides)
         except NoRoomError as found:
             problem = problem or found

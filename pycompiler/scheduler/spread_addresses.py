@@ -23,7 +23,7 @@ def spread(chains: Chains, addresses: Sequence[int], capacity: int, unit: int) -
 
     ``addresses`` and ``capacity`` are multiples of ``unit``, as are the words that a block takes.
     """
-    found = list(addresses)
+    places = list(addresses)
     large = [number for number, words in enumerate(chains.words) if words]
     rows = [(chains.starts[n], chains.ends[n], -(-chains.words[n] // unit), 1) for n in large]
     offsets = [addresses[n] // unit for n in large]
@@ -31,5 +31,5 @@ def spread(chains: Chains, addresses: Sequence[int], capacity: int, unit: int) -
     for number, at in zip(
         large, _core.spread_offsets(rows, offsets, fixed, capacity // unit, WINDOW), strict=True
     ):
-        found[number] = at * unit
-    return found
+        places[number] = at * unit
+    return places

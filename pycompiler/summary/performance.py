@@ -84,11 +84,11 @@ class Performance:
         """What the device does, and when; empty if there is no ``trace.json``."""
         if not self.parts:
             return [] if self._trace is None else slices_of(self._trace())
-        found, at = [], 0
+        slices, at = [], 0
         for part in self.parts:
-            found += [one.later(at) for one in part.slices]
+            slices += [one.later(at) for one in part.slices]
             at += part.cycles
-        return found
+        return slices
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -98,13 +98,13 @@ class Performance:
 
     def lines(self) -> list[str]:
         """Return the lines of the text."""
-        found = [self._headline(), *cost_lines(self.facts)]
+        text = [self._headline(), *cost_lines(self.facts)]
         for place, row in enumerate(self.slowest(_PRINTED)):
-            share = percent(row["cycles"] / (self.cycles or 1))
-            words = f"{row['op']} {row['node']}, {row['cycles']} cycles ({share})"
+            percentage = percent(row["cycles"] / (self.cycles or 1))
+            words = f"{row['op']} {row['node']}, {row['cycles']} cycles ({percentage})"
             source = f", {row['source']}" if row["source"] else ""
-            found.append(f"{'then' if place else 'slowest'}: {words}{source}")
-        return found + [f"not known: {one}" for one in self.unknown]
+            text.append(f"{'then' if place else 'slowest'}: {words}{source}")
+        return text + [f"not known: {one}" for one in self.unknown]
 
     def _headline(self) -> str:
         name = f"{self.name} for {self.facts['device']}"

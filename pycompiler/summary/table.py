@@ -100,11 +100,11 @@ def _bound_in_words(facts: Mapping[str, Any]) -> list[str]:
     if facts["bound"].get("factor") is None:
         return []
     kinds = sorted(cycles_by_kind(facts["nodes"]).items(), key=lambda kind: -kind[1])
-    most = " and ".join(f"{kind} ({own})" for kind, own in kinds[:2])
+    most = " and ".join(f"{kind} ({cycles})" for kind, cycles in kinds[:2])
     above = facts["cycles"] - facts["bound"]["cycles"]
     lines = [*_BOUND, f"{above} cycles stand above it; {most} take the most cycles of the program"]
     if facts.get("waits"):
-        waits = ", ".join(f"{kind} {own}" for kind, own in facts["waits"].items())
+        waits = ", ".join(f"{kind} {cycles}" for kind, cycles in facts["waits"].items())
         lines.append(f"cycles of waits: {waits}")
     return lines
 
@@ -118,9 +118,9 @@ def cost_lines(facts: Mapping[str, Any]) -> list[str]:
     bound = facts["bound"]
     if bound:
         lines.append(f"bound: {_bound_text(bound)}")
-    shares = ", ".join(f"{kind} {percent(own)}" for kind, own in facts["cycle_shares"].items())
-    if shares:
-        lines.append(f"shares of the cycles: {shares}")
+    kinds = ", ".join(f"{kind} {percent(part)}" for kind, part in facts["cycle_shares"].items())
+    if kinds:
+        lines.append(f"shares of the cycles: {kinds}")
     return lines
 
 
@@ -135,6 +135,6 @@ def _bound_text(bound: Mapping[str, Any]) -> str:
     return f"{text}the program takes {bound['factor']:.1f} times as long"
 
 
-def percent(share: float) -> str:
+def percent(fraction: float) -> str:
     """Return a share as text."""
-    return f"{100 * share:.0f} %"
+    return f"{100 * fraction:.0f} %"

@@ -22,8 +22,8 @@ def depth_first(problem: Problem) -> Order:
     order: list[int] = []
     for _, group in groupby(problem.order, key=problem.segment.__getitem__):
         nodes = list(group)
-        own = set(nodes)
-        left = {node: len(problem.before[node] & own) for node in nodes}
+        members = set(nodes)
+        left = {node: len(problem.before[node] & members) for node in nodes}
         # The node that is ready since the latest node ran comes first.
         ready = sorted((1, node) for node in nodes if not left[node])
         while ready:

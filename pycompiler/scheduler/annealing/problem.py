@@ -92,13 +92,13 @@ def problem_of(
         outputs.append(tuple(number[name] for name in _moving(node, graph)))
         choices.append(_choices(node, graph, costs))
     maker = [-1] * len(names)
-    for at, made in enumerate(outputs):
-        for value in made:
+    for at, results in enumerate(outputs):
+        for value in results:
             maker[value] = at
     before = _edges(graph, number, inputs, maker, renewed)
     behind: list[set[int]] = [set() for _ in graph.nodes]
-    for at, own in enumerate(before):
-        for other in own:
+    for at, earlier in enumerate(before):
+        for other in earlier:
             behind[other].add(at)
     outside = {number[name] for name in (*graph.inputs, *graph.constants)}
     fragile = {number[name] for name in renewed.values() if name in number}
@@ -122,8 +122,8 @@ def problem_of(
         inputs,
         outputs,
         choices,
-        [frozenset(own) for own in before],
-        [frozenset(own) for own in behind],
+        [frozenset(earlier) for earlier in before],
+        [frozenset(earlier) for earlier in behind],
         [node.segment for node in graph.nodes],
         maker,
         [graph.values[name].num_lw or 0 for name in names],
@@ -153,29 +153,29 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
     """Return the ways to run a node, the layer's own first; none for a node without code."""
     if node.side is Side.HOST or node.op in IN_DRAM:
         return ()
-    found: dict[Setting, int] = {}
-    own = own_setting(node, graph)
+    cost_of: dict[Setting, int] = {}
+    preferred = own_setting(node, graph)
     for setting, outcome in costs.settings(node.name):
         if not setting.keeps:
-            found.setdefault(setting, outcome.cycles)
-            found.setdefault(mirrored(setting), outcome.cycles)
-    assert own in found
+            cost_of.setdefault(setting, outcome.cycles)
+            cost_of.setdefault(mirrored(setting), outcome.cycles)
+    assert preferred in cost_of
     names = [name for name in distinct(node.inputs) if name]
     out: list[Choice] = []
-    for setting, cycles in found.items():
+    for setting, cycles in cost_of.items():
         taken = -1 if setting.inplace is None else names.index(node.inputs[setting.inplace])
-        made = tuple(bank for bank in setting.outputs if bank is not Location.DRAM)
-        banks = [tuple(_NUMBER[bank] for bank in s) for s in (setting.inputs, made)]
+        result_banks = tuple(bank for bank in setting.outputs if bank is not Location.DRAM)
+        banks = [tuple(_NUMBER[bank] for bank in s) for s in (setting.inputs, result_banks)]
         out.append(Choice(banks[0], banks[1], taken, cycles, setting))
     return tuple(out)
 
 
 def _parts(graph: MNGraph, number: Mapping[str, int], wholes: Iterable[int]) -> set[int]:
-    wanted, found = set(wholes), set[int]()
+    wanted, parts = set(wholes), set[int]()
     for node in graph.nodes:
         if node.op == SPLIT and number[node.inputs[0]] in wanted:
-            found.update(number[name] for name in node.outputs)
-    return found
+            parts.update(number[name] for name in node.outputs)
+    return parts
 
 
 def _edges(
@@ -187,7 +187,7 @@ def _edges(
 ) -> list[set[int]]:
     """Return for each node the nodes that must run before it."""
     before: list[set[int]] = [
-        {maker[value] for value in own if maker[value] >= 0} for own in inputs
+        {maker[value] for value in operands if maker[value] >= 0} for operands in inputs
     ]
     slices = {}
     for node in graph.nodes:

@@ -51,8 +51,8 @@ class _Rebuilt:
             return self.where[number[name], banks[number[name]]]
 
         inputs = tuple(local(name) for name in node.inputs)
-        made = zip(self.problem.outputs[action.node], choice.outputs, strict=True)
-        new = {self.problem.values[v]: self._new(v, bank, node) for v, bank in made}
+        results = zip(self.problem.outputs[action.node], choice.outputs, strict=True)
+        new = {self.problem.values[v]: self._new(v, bank, node) for v, bank in results}
         outputs = [new.get(name, name) for name in node.outputs]
         name = node.name
         if action.again:
@@ -73,6 +73,6 @@ class _Rebuilt:
             self.work.move(COPY, source, self._new(action.value, bank, node), node)
 
     def _new(self, value: int, bank: int, node: MNNode) -> str:
-        made = self.work.copy(self.problem.values[value], BANKS[bank], node)
-        self.where[value, bank] = made
-        return made
+        copy = self.work.copy(self.problem.values[value], BANKS[bank], node)
+        self.where[value, bank] = copy
+        return copy

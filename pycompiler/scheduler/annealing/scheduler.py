@@ -49,67 +49,67 @@ class Annealing:
     _second: Callable[[], MNGraph | None] = lambda: None
 
     def schedule(
-        self, graph: MNGraph, target: Target, share: float, overrides: Overrides
+        self, graph: MNGraph, target: Target, fraction: float, overrides: Overrides
     ) -> MNGraph:
         """Return the graph with its moves. P0301, P0304 and P0306 as ``spill_opt``.
 
         Overrides that say where values lie, or that they are kept, leave nothing to search.
         """
         self.plain = schedule_in_lm(
-            graph, target, share, overrides, self.renewed, consecutive=False
+            graph, target, fraction, overrides, self.renewed, consecutive=False
         )
         fixed = (wanted_addresses, wanted_keeping, wanted_locations)
         if any(wanted(overrides) for wanted in fixed):
             self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")
             return self.plain
         problem = problem_of(graph, target, self.costs, self.renewed)
-        found = self._placed(problem, target, share, overrides)
-        if found is None:
+        placed = self._placed(problem, target, fraction, overrides)
+        if placed is None:
             self.remarks.append(f"{NAME}: no plan has addresses in LM: spill_opt takes its place")
             return self.plain
         if self.facts.get("remade"):
             once = replace(problem, remakable=[False] * len(problem.values))
-            self._second = lambda: self._placed(once, target, share, overrides)
-        return found
+            self._second = lambda: self._placed(once, target, fraction, overrides)
+        return placed
 
     def second(self) -> MNGraph | None:
         """Return the result of a search that computes nothing twice; None if that is no other."""
         return self._second()
 
     def _placed(
-        self, problem: Problem, target: Target, share: float, overrides: Overrides
+        self, problem: Problem, target: Target, fraction: float, overrides: Overrides
     ) -> MNGraph | None:
         """Return the graph of the best plan that has addresses in LM; None if none has."""
         for part in SHARES:
-            rooms = [int(target.words(bank.memory) * part * share) for bank in BANKS]
-            found = self._searched(problem, rooms, target)
+            rooms = [int(target.words(bank.memory) * part * fraction) for bank in BANKS]
+            graph = self._searched(problem, rooms, target)
             try:
-                plan_addresses(found, target, overrides, self.renewed)
+                plan_addresses(graph, target, overrides, self.renewed)
             except NoRoomError:
                 continue
-            return found
+            return graph
         return None
 
     def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
-        made: list[Search] = []
+        searches: list[Search] = []
         for seed in count(self.seed):
-            made.append(search(problem, rooms, self.steps, seed, self.budget, self.progress))
-            if made[-1].interrupted is not None or not self._goes_on():
+            searches.append(search(problem, rooms, self.steps, seed, self.budget, self.progress))
+            if searches[-1].interrupted is not None or not self._goes_on():
                 break
-        tried = sum(one.tried for one in made)
-        if made[-1].interrupted is not None:
+        tried = sum(one.tried for one in searches)
+        if searches[-1].interrupted is not None:
             self.remarks.append(f"{NAME}: interrupted; the best of {tried} plans is taken")
             self.budget.depends(self.remarks[-1])
-        found = min(made, key=lambda one: (one.cost.cycles, one.cost.words))
-        done = walked(problem, rooms, found.plan)
+        best = min(searches, key=lambda one: (one.cost.cycles, one.cost.words))
+        done = walked(problem, rooms, best.plan)
         assert done is not None
         _, actions = done
         self.facts = {
             "plans": tried,
-            "seed": self.seed + made.index(found),
+            "seed": self.seed + searches.index(best),
             "remade": sum(action.again for action in actions),
-            "estimated_cycles": [found.first.cycles, found.cost.cycles],
-            "dram_words": [found.first.words, found.cost.words],
+            "estimated_cycles": [best.first.cycles, best.cost.cycles],
+            "dram_words": [best.first.words, best.cost.words],
         }
         return rebuilt(problem, actions, target)
 

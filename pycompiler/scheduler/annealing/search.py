@@ -50,9 +50,9 @@ def search(
     result. An interrupt ends the search too; any other exception of ``progress`` is raised.
     """
     orders = list(first_orders(problem))
-    found = walked(problem, rooms, Plan(orders[0]))
-    assert found is not None
-    first, _ = found
+    walk = walked(problem, rooms, Plan(orders[0]))
+    assert walk is not None
+    first, _ = walk
     wanted = min(MOST, max(LEAST, PER_NODE * len(problem.inputs))) if steps is None else steps
     budget = budget or SearchBudget(None, {})
 
@@ -80,10 +80,10 @@ def walked(problem: Problem, rooms: Sequence[int], plan: Plan) -> tuple[Cost, li
     ``rooms`` are the long words of LM0 and LM1 that may be used.
     """
     row = plan.order, list(plan.bias.items()), sorted(plan.remade), list(plan.picked.items())
-    found = _core.walk_schedule(*_rows(problem), (rooms[0], rooms[1]), row)
-    if found is None:
+    walk = _core.walk_schedule(*_rows(problem), (rooms[0], rooms[1]), row)
+    if walk is None:
         return None
-    cycles, words, deeds = found
+    cycles, words, deeds = walk
     actions = []
     for kind, node, place, number, again in deeds:
         value, bank = place or (-1, -1)
