@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.defs
+from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_elem_type
 from ..graph.graph import TensorType
 from .device_functions import inlined
+from .names import nodes_of
 from .opsets import STANDARD, opset_of
 
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
 WRITTEN_OUT = frozenset(
     [
-        *("BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad"),
+        *("Attention", "BlackmanWindow", "CastLike", "CausalConvWithState", "CenterCropPad"),
         *("DynamicQuantizeLinear", "GreaterOrEqual", "HammingWindow", "HannWindow"),
         *("LayerNormalization", "LessOrEqual", "LinearAttention", "MeanVarianceNormalization"),
-        *("NegativeLogLikelihoodLoss", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"),
-        *("ReduceSumSquare", "Shrink", "Softsign", "SoftmaxCrossEntropyLoss", "SwiGLU"),
-        "ThresholdedRelu",
+        *("NegativeLogLikelihoodLoss", "PRelu", "ReduceL1", "ReduceL2", "ReduceLogSum"),
+        *("ReduceLogSumExp", "ReduceSumSquare", "Shrink", "Softsign", "SoftmaxCrossEntropyLoss"),
+        *("SwiGLU", "ThresholdedRelu"),
     ]
 )
 #: The same for operators of other domains of ONNX.
@@ -118,4 +121,18 @@ def _function(
     for opset in function.opset_import:
         if not opset.domain and opset.version < versions[""]:
             opset.version = versions[""]
+    kinds = {types[name].elem for name in (*node.input, *node.output) if name in types}
+    if "double" in kinds and "float" not in kinds:
+        _in_doubles(function)
     return function
+
+
+def _in_doubles(function: onnx.FunctionProto) -> None:
+    """Compute in doubles, in place, what a function of ONNX computes in singles."""
+    single, double = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
+    for attribute in (a for node in nodes_of(function) for a in node.attribute):
+        if attribute.name == "to" and attribute.i == single:
+            attribute.i = double
+        elif attribute.t.data_type == single:
+            wide = numpy_helper.to_array(attribute.t).astype(np.float64)
+            attribute.t.CopyFrom(numpy_helper.from_array(wide))

@@ -17,7 +17,6 @@ from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
 from ..opsets import OLDEST, opset_of
 from . import (
     activations,
-    attention,
     convolution,
     determinants,
     einsum,
@@ -39,6 +38,7 @@ from . import (
     recut,
     resizing,
     roi_align,
+    rotary,
     scaling,
     scans,
     scattering,
@@ -84,7 +84,6 @@ _SLICES = f"a step that divides its axis; {_LONG_AXIS}"
 _PADS = f"{_LONG_AXIS}; modes other than `constant` along axes up to half of LM"
 _RECUT = "shapes that cut the index differently, over more than half of LM"
 _FITS = "along axes up to half of LM"
-_SOFTMAX = "any softmax precision is single, or double for doubles"
 _MASKED = NUMBERS | {"bool"}
 #: The element types of sums and products of neighbours.
 _ADDED = REALS | {"int32", "int64", "uint64"}
@@ -116,7 +115,6 @@ COMPOSITES: dict[str, Composite] = {
     "GroupNormalization": Composite(image_norms.group_norm, SUM, REALS),
     "LRN": Composite(image_norms.local_response_norm, SUM, REALS),
     "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM, REALS),
-    "PRelu": Composite(activations.prelu, ELEMENTWISE, REALS),
     "Mish": Composite(activations.mish, FUNCTION, REALS),
     "Concat": Composite(long_axes.concat, MOVE, MOVED, note=_LONG_AXIS),
     "Split": Composite(long_axes.split, MOVE, MOVED, note=_LONG_AXIS),
@@ -188,8 +186,6 @@ COMPOSITES: dict[str, Composite] = {
     "Pow": Composite(powers.power, FUNCTION, _INDICES, "results within the range of the type"),
     "ReduceProd": Composite(scans.product, PRODUCT, _FACTORS),
     "ReduceMean": Composite(norms.mean, SUM, REALS, "of integers: in Double, cut to integers"),
-    "ReduceL1": Composite(norms.length, SUM, REALS),
-    "ReduceL2": Composite(norms.length, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
@@ -206,8 +202,7 @@ COMPOSITES: dict[str, Composite] = {
     "OneHot": Composite(picking.one_hot, MOVE, NUMBERS, note="constant depth"),
     "ArgMax": Composite(picking.extreme_index, MOVE, NUMBERS),
     "ArgMin": Composite(picking.extreme_index, MOVE, NUMBERS),
-    "Attention": Composite(attention.attention, SUM, REALS, note=_SOFTMAX),
-    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, REALS, first=True),
+    "RotaryEmbedding": Composite(rotary.rotary_embedding, SUM, REALS, first=True),
     "LSTM": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
     "GRU": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
     "RNN": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),

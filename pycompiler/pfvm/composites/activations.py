@@ -8,14 +8,6 @@ from .writer import Writer
 _LINEAR = 20.0
 
 
-def prelu(write: Writer) -> str | bool:
-    """Multiply negative elements by the slope."""
-    value, slope = write.node.input
-    below = write.op("Less", value, write.number(0.0))
-    scaled = write.op("Mul", value, slope)
-    return write.op("Where", below, scaled, value)
-
-
 def mish(write: Writer) -> str | bool:
     """Write x tanh(log(1 + e^x)) as x e (e + 2) / (e (e + 2) + 2), with e = e^x.
 

@@ -152,16 +152,6 @@ def mean_of_several(write: Writer) -> str | bool:
     return write.share(total, len(write.node.input))
 
 
-def length(write: Writer) -> str | bool:
-    """Write the sum of magnitudes, or the root of the sum of squares."""
-    axes, value, root = write.reduced_axes(), write.node.input[0], write.node.op_type == "ReduceL2"
-    if not axes:
-        return False
-    sizes = write.op("Mul", value, value) if root else write.op("Abs", value)
-    total = write.op("ReduceSum", sizes, write.ints(axes), keepdims=write.attribute("keepdims", 1))
-    return write.op("Sqrt" if root else "Identity", total)
-
-
 def log_sum_exp(write: Writer) -> str | bool:
     """Subtract the largest element, if finite, then take the logarithm of the sum of powers."""
     axes = write.reduced_axes()

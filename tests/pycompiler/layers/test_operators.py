@@ -26,6 +26,7 @@ from pycompiler.layers.elementwise import Elementwise
 from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import COMPOSITES
+from pycompiler.pfvm.onnx_functions import WRITTEN_OUT
 from pycompiler.pfvm.session import HostSession
 
 
@@ -126,14 +127,15 @@ def test_every_operator_in_every_dtype_has_a_row() -> None:
         for op, composite in COMPOSITES.items()
         for elem in composite.elems
     }
-    have = {(row.op, row.claim) for row in ROWS}
+    functions = WRITTEN_OUT - COMPOSITES.keys() - LAYERS.keys()  # ONNX says how they are written
+    have = {(row.op, row.claim) for row in ROWS if row.op not in functions}
     assert wanted == have, (sorted(wanted - have), sorted(have - wanted))
 
 
 def test_tolerances_are_those_of_the_registry() -> None:
     for row in ROWS:
         stated = {known[row.op].error for known in (LAYERS, COMPOSITES) if row.op in known}
-        assert stated == {row.error}, row.op
+        assert stated == ({row.error} if stated or row.op not in WRITTEN_OUT else set()), row.op
 
 
 @pytest.mark.parametrize("row", sampled(ROWS), ids=name_of)
