@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/annealing pycompiler/choosing pycom
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo browser test rust test-rust test-python test-long test-host test-matrix corpus fuzz lint lint-rust lint-python manual pictures extension docs bench guard install clean
+.PHONY: demo browser test rust test-rust test-python test-long test-host test-matrix test-lowest corpus fuzz lint lint-rust lint-python manual pictures extension docs bench guard install clean
 
 install: $(STAMP)
 
@@ -77,6 +77,10 @@ test-long: $(STAMP)
 # Every clone of the kernels that the host has, with 1, 2 and 8 threads. Takes as long as that many times `make test`.
 test-matrix: $(STAMP)
 	$(BIN)/python tests/matrix.py
+
+# The first versions that the ranges of pyproject.toml allow, in an environment of their own: it downloads PyTorch.
+test-lowest:
+	$(PYTHON) tests/lowest.py
 
 # Compiles the corpus and shows as a table what differs from its records; RECORD=1 keeps what it finds. PROGRAMS="drawn/ mixed"
 # takes those whose names contain one of the words.

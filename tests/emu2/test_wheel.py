@@ -56,7 +56,8 @@ def wheel(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chosen() -> list[str]:
     """Return the files of the packages that pyproject.toml does not exclude."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]
-    excluded = [pattern.replace("**", "*") for pattern in settings["exclude"]]
+    paths = (one if isinstance(one, str) else one["path"] for one in settings["exclude"])
+    excluded = [path.replace("**", "*") for path in paths]
     files = (
         path.relative_to(ROOT).as_posix()
         for package in settings["python-packages"]
