@@ -43,11 +43,6 @@ def stage(tree: Path) -> None:
     cargo("vendor", "--quiet", "vendor", cwd=tree)
     (tree / ".cargo").mkdir()
     (tree / ".cargo/config.toml").write_text(CONFIG, encoding="utf-8")
-    project = tree / "pyproject.toml"
-    text = project.read_text(encoding="utf-8")
-    project.write_text(
-        text.replace("strip = true\n", f"strip = true\n{INCLUDED}"), encoding="utf-8"
-    )
 
 
 def cargo(*words: str, cwd: Path) -> None:
