@@ -106,14 +106,7 @@ def _function(
             elem, shape = onnx_elem_type(types[name].elem), types[name].shape
             type = onnx.helper.make_tensor_type_proto(elem, shape)
         infos.append(type.SerializeToString())
-    newest = max((v for v in schema.function_opset_versions if v <= versions[""]), default=0)
-    contexts = [v for v in schema.context_dependent_function_opset_versions if v <= versions[""]]
-    found = b""
-    if schema.has_context_dependent_function and contexts:
-        data = node.SerializeToString()
-        found = schema.get_context_dependent_function_with_opset_version(max(contexts), data, infos)
-    elif schema.has_function and newest:
-        found = schema.get_function_with_opset_version(newest)
+    found = _body(schema, node, infos, versions[""])
     if not found:
         return None
     function = onnx.FunctionProto()
@@ -125,6 +118,19 @@ def _function(
     if "double" in kinds and "float" not in kinds:
         _in_doubles(function)
     return function
+
+
+def _body(schema: Any, node: onnx.NodeProto, infos: list[bytes], opset: int) -> bytes:
+    """Return the function of a schema as bytes, for operands of the types ``infos``."""
+    newest = max((v for v in schema.function_opset_versions if v <= opset), default=0)
+    contexts = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+    if schema.has_context_dependent_function and contexts:
+        data = node.SerializeToString()
+        made = schema.get_context_dependent_function_with_opset_version(max(contexts), data, infos)
+        return bytes(made)
+    if schema.has_function and newest:
+        return bytes(schema.get_function_with_opset_version(newest))
+    return b""
 
 
 def _in_doubles(function: onnx.FunctionProto) -> None:
