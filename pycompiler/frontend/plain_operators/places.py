@@ -103,24 +103,17 @@ def _neutral(dtype: torch.dtype, reduce: str) -> float:
 
 def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
     """Return the distances of all rows of ``x`` to all rows of ``y``."""
-    return _norm((x[..., :, None, :] - y[..., None, :, :]).abs(), p)
+    return _norm(x[..., :, None, :] - y[..., None, :, :], p)
 
 
 def _pdist(x: torch.Tensor, p: float = 2) -> torch.Tensor:
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind(0)
-    return _norm((x[first] - x[second]).abs(), p)
+    return _norm(x[first] - x[second], p)
 
 
-def _norm(size: torch.Tensor, p: float) -> torch.Tensor:
-    if not size.shape[-1]:
-        return torch.zeros(size.shape[:-1], dtype=size.dtype)
-    if p == torch.inf:
-        return size.amax(-1)
-    if p == 0:
-        return (size != 0).to(size.dtype).sum(-1)
-    if p == 1:
-        return size.sum(-1)
-    return torch.sqrt((size * size).sum(-1)) if p == 2 else (size**p).sum(-1) ** (1 / p)
+def _norm(x: torch.Tensor, p: float) -> torch.Tensor:
+    empty = not x.shape[-1]  # the largest of no elements is 0 here
+    return x.sum(-1) if empty else torch.linalg.vector_norm(x, p, -1)
 
 
 def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -219,7 +212,7 @@ def _embedding_renorm(
 ) -> torch.Tensor:
     """Shrink the rows that are picked and longer than ``max_norm``."""
     rows = torch.arange(weight.shape[0])[:, None] == indices.reshape(-1)
-    size = _norm(weight.abs(), norm_type)[:, None]
+    size = _norm(weight, norm_type)[:, None]
     shrunk = weight * (max_norm / (size + 1e-7))
     picked = rows.to(torch.int32).sum(1, keepdim=True) > 0
     return torch.where(picked & (size > max_norm), shrunk, weight)

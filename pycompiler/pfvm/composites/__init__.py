@@ -26,7 +26,6 @@ from . import (
     image_norms,
     integers,
     long_axes,
-    losses,
     moves,
     norms,
     picking,
@@ -206,8 +205,6 @@ COMPOSITES: dict[str, Composite] = {
     "LSTM": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
     "GRU": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
     "RNN": Composite(recurrent.recurrent, SUM, REALS, note=_STEPS),
-    "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM, REALS),
-    "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM, REALS),
 }
 
 

@@ -17,8 +17,7 @@ def gemm(write: Writer) -> str | bool:
     So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
     Long sums over the channels and pixels of a picture become a sum of products of its pixels.
     """
-    if write.type(0).elem in INTEGERS:
-        return integers.gemm(write)
+    whole = write.type(0).elem in INTEGERS
     alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
     bias = write.input(2)
     columns = write.types[write.node.output[0]].shape[1]
@@ -26,14 +25,25 @@ def gemm(write: Writer) -> str | bool:
     row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
     flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
     terms = write.type(0).shape[0 if flags["transA"] else 1]
+    if whole and not (alpha.is_integer() and beta.is_integer()):
+        return False
     fits = write.target is None or weights_fit(terms, 1, write.target)
     picture = None if flags["transA"] else _picture(write, terms)
-    if alpha == beta == 1.0 and (not bias or (row and fits)) and picture is None:
-        return False
-    if picture is not None:
+    plain = alpha == beta == 1.0 and (not bias or (row and fits)) and picture is None
+    if whole:
+        found = integers.product(write, terms, flags.values())
+    elif picture is not None:
         found = _by_pixels(write, *picture, turned=bool(flags["transB"]))
+    elif plain:
+        return False
     else:
         found = write.op("Gemm", *write.node.input[:2], **flags)
+    return bool(found) and _scaled(write, found, alpha, beta)
+
+
+def _scaled(write: Writer, found: str, alpha: float, beta: float) -> str:
+    """Append the factors and C."""
+    bias = write.input(2)
     if alpha != 1.0:
         found = write.op("Mul", found, write.number(alpha))
     if bias:

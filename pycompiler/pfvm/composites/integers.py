@@ -6,6 +6,7 @@ bits: sums of products of digits are exact as doubles.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
@@ -27,36 +28,19 @@ _BYTE = 255
 
 def matmul(write: Writer) -> str | bool:
     """Multiply matrices of integers."""
-    one, other = write.node.input
-    found = _product(write, one, other, write.type(0).shape[-1])
+    found = product(write, write.type(0).shape[-1])
     return found and write.op("Identity", found)
 
 
-def gemm(write: Writer) -> str | bool:
-    """Multiply matrices of integers, with factors that are whole numbers."""
-    alpha, beta = (write.single(name, 1.0) for name in ("alpha", "beta"))
-    if not (alpha.is_integer() and beta.is_integer()):
-        return False
+def product(write: Writer, terms: int, turned: Iterable[int] = (0, 0)) -> str:
+    """Append the product of matrices modulo 2^32 or 2^64; empty if there are too many terms.
+
+    ``turned`` says which of the two is transposed.
+    """
     one, other = (
-        write.op("Transpose", name, perm=[1, 0]) if write.attribute(flag, 0) else name
-        for name, flag in zip(write.node.input[:2], ("transA", "transB"), strict=True)
+        write.op("Transpose", name, perm=[1, 0]) if flag else name
+        for name, flag in zip(write.node.input[:2], turned, strict=True)
     )
-    terms = write.type(0).shape[0 if write.attribute("transA", 0) else 1]
-    found = _product(write, one, other, terms)
-    if not found:
-        return False
-    if alpha != 1.0:
-        found = write.op("Mul", found, write.number(int(alpha)))
-    bias = write.input(2)
-    if bias:
-        if beta != 1.0:
-            bias = write.op("Mul", bias, write.number(int(beta)))
-        found = write.op("Add", found, bias)
-    return write.op("Identity", found)
-
-
-def _product(write: Writer, one: str, other: str, terms: int) -> str:
-    """Append the product of matrices modulo 2^32 or 2^64; empty if there are too many terms."""
     elem = write.type(0).elem
     largest = [_largest(write, name) for name in write.node.input[:2]]
     most = largest[0] * largest[1] * terms

@@ -38,11 +38,6 @@ def log_softmax(write: Writer) -> str | bool:
     axes = [axis_of(write, -1)] if write.type(0).shape else []
     if not axes:
         return False
-    return log_shares(write, axes)
-
-
-def log_shares(write: Writer, axes: Sequence[int]) -> str:
-    """Append the logarithms of the shares that the powers of elements have along axes."""
     moved, _, total = _shifted(write, axes, _largest(write, axes))
     return write.op("Sub", moved, write.op("Log", total))
 

@@ -96,25 +96,15 @@ def _length(write: Writer, size: int) -> int:
 
 def _matrix(size: int, parts: int, count: int, half: bool, inverse: bool) -> Array | None:
     """Return rows of (element, part), columns of (frequency, part); None if it is too large."""
-    bins = count // 2 + 1
-    used = min(size, bins if half and inverse else count)
-    results = bins if half and not inverse else count
+    results = count // 2 + 1 if half and not inverse else count
     if size * parts * results * 2 > _MOST:
         return None
-    turns = np.outer(np.arange(used), np.arange(results)) % count * (2 * np.pi / count)
-    real, imaginary = np.cos(turns), np.sin(turns) if inverse else -np.sin(turns)
-    if inverse:
-        real, imaginary = real / count, imaginary / count
-    if half and inverse:
-        both = np.full((used, 1), 2.0)  # the other half of the spectrum is the conjugate
-        both[[k for k in (0, count // 2) if k < used and k in (0, count / 2)]] = 1.0
-        whole = np.stack([real * both, -imaginary * both][:parts], 1)[..., None]
-    else:
-        rows = [np.stack([real, imaginary], -1), np.stack([-imaginary, real], -1)]
-        whole = np.stack(rows[:parts], 1)
-    out = np.zeros((size, *whole.shape[1:]))
-    out[:used] = whole
-    return out.reshape(size * parts, -1)
+    one = np.eye(size)
+    given = np.stack([one, 1j * one][:parts], 1).reshape(size * parts, size)
+    if half and inverse:  # the other half of the spectrum is the conjugate
+        return np.fft.irfft(given, count)
+    found = (np.fft.ifft if inverse else np.fft.fft)(given, count)[:, :results]
+    return np.stack([found.real, found.imag], -1).reshape(size * parts, -1)
 
 
 def _multiplied(write: Writer, value: str, front: Sequence[int], matrix: Array, parts: int) -> str:
