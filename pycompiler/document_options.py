@@ -8,26 +8,14 @@ from .options import OPTIONS, Option
 from .pages import write_page
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
-
-_HEAD = """<!-- Generated from the table of options by `make manual`; do not edit. -->
-
-# Options of a compile
-
-`Context.compile` takes them as the dict `options`, `pycompiler compile` as `-O KEY=VALUE`. An
-unknown key is P0701, a value that is not legal P0702. Variables in `envs` that change nothing, and
-options by the names of earlier versions, are accepted with a warning (`OptionWarning`, and a note
-in `report.json`), since scripts give them.
-
-The cache key covers every option that can change the result of a compile.
-
-| option | values | default | meaning | in the cache key |
-|---|---|---|---|---|
-"""
+#: What stands before the table.
+_TEXT = Path(__file__).with_suffix(".txt")
 
 
 def page() -> str:
     """Return the text of the page."""
-    return _HEAD + "".join(_row(name, known) for name, known in OPTIONS.items())
+    head = _TEXT.read_text(encoding="utf-8")
+    return head + "".join(_row(name, known) for name, known in OPTIONS.items())
 
 
 def _row(name: str, known: Option) -> str:

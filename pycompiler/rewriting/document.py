@@ -11,31 +11,8 @@ from ..planners.rewrites import IMPORTED, SIDED, SLICED, TYPED
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "compiler" / "rewrites.md"
 
-_HEAD = """<!-- Generated from the tables of rewrites by `make manual`; do not edit. -->
-
-# Rewrites
-
-A rewrite replaces a part of a model by another one that computes the same. The tables are in the
-order in which they run. They say which rewrites keep all bits, and how results may differ else.
-
-* `pycompiler rewrites MODEL` prints how often each rewrite changes the graph of a model, and how
-  many cycles it saves: by how much the estimate of the program grows without it.
-* The option `skip_rewrites` leaves rewrites of the graph out by name, but for those that code
-  needs. `fuse_elementwise=False` leaves out two of them.
-* A compile writes the graph behind each rewrite that changed it to `rewrite.NN.NAME.txt`. The rows
-  of the passes in `report.json` count them.
-* `graph/rewrite.py` has the patterns, the driver and its bound. A new rewrite is a row of a table
-  in `planners/rewrites.py`.
-
-## Of the ONNX model
-
-`pfvm/optimise.py` runs them in place. Operators that become other operators are in
-[the list of operators](../operators.md).
-
-| rewrite | what it does | results |
-|---|---|---|
-"""
-
+#: What stands before the tables.
+_TEXT = Path(__file__).with_suffix(".txt")
 _TABLES = {
     "before it is decided what the host runs": IMPORTED,
     "before values have dtypes": SIDED,
@@ -46,7 +23,7 @@ _TABLES = {
 
 def page() -> str:
     """Return the text of the page."""
-    text = _HEAD
+    text = _TEXT.read_text(encoding="utf-8")
     for one in OPTIMISATIONS:
         text += _row(one.run.__name__, one.run.__doc__ or "", one.rounding)
     for title, rows in _TABLES.items():
