@@ -56,6 +56,20 @@ def gpt2_small() -> tuple[nn.Module, Inputs]:
     return transformers.GPT2LMHeadModel(config), {"input_ids": texts}
 
 
+def detr(side: int) -> Callable[[], tuple[nn.Module, Inputs]]:
+    """Return what makes a DETR of published size (ResNet-50), and a picture with its mask."""
+
+    def make() -> tuple[nn.Module, Inputs]:
+        import transformers
+
+        body = transformers.ResNetConfig(out_features=["stage4"])
+        module = transformers.DetrForObjectDetection(transformers.DetrConfig(backbone_config=body))
+        mask = torch.ones(1, side, side).long()
+        return module, {"pixel_values": torch.randn(1, 3, side, side), "pixel_mask": mask}
+
+    return make
+
+
 def of_pictures(name: str, count: int) -> Callable[[], tuple[nn.Module, Inputs]]:
     """Return what makes a network of torchvision, and ``count`` pictures."""
 
@@ -96,6 +110,8 @@ CASES: Mapping[str, Case] = {
     "efficientnet_b0": Case(of_pictures("efficientnet_b0", 1), 100, 50),
     "vit_b_16": Case(of_pictures("vit_b_16", 1), 44, 22),
     "swin_t": Case(of_pictures("swin_t", 1), 240, 120),
+    "detr": Case(detr(800), 240, 120),
+    "detr_256": Case(detr(256), 240, 120),
     "resnet50_step": Case(resnet50, 600, trains=True),
 }
 

@@ -28,6 +28,7 @@ from .device import MNDevice
 from .function import CompiledFunction, TensorLike
 from .optimizers import MNCoreOptimizer, check_optimizer
 from .registry import ContextRegistry
+from .settings import Settings
 
 
 class Context:
@@ -121,6 +122,7 @@ class Context:
         groups = wanted_groups(optimizers, self.registry, backprop=backprop)
         if groups and training is False:
             raise error("P0116", name="training")
+        settings = Settings(self.registry, optimizers or ())
 
         def make_model() -> onnx.ModelProto:
             if not isinstance(inputs, Mapping):
@@ -130,7 +132,8 @@ class Context:
             if groups:
                 (called, added), step = with_training(called, groups, list(sample)), True
                 sample |= added
-            model = export(called, sample, export_kwargs, self.registry.tensors, step)
+            with settings.noted():
+                model = export(called, sample, export_kwargs, self.registry.tensors, step)
             set_defaults(model, self._state)
             return model
 
@@ -147,7 +150,7 @@ class Context:
                 progress=not quiet,
                 backprop=backprop,
             )
-        return CompiledFunction(found, folder)
+        return CompiledFunction(found, folder).renewed_by(settings.renew)
 
     def compile_automap(
         self,
@@ -186,7 +189,7 @@ class Context:
         folder = _folder(path)
         with with_cuda(self.device.on_gpu):
             found = load_function(folder, self._board, self.registry.values)
-        return CompiledFunction(found, folder)
+        return CompiledFunction(found, folder).renewed_by(Settings(self.registry).renew)
 
     # -- registered values ---------------------------------------------------------------------
 

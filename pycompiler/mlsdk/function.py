@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ _OWNS = "a compiled function owns memory of a device"
 
 class CompiledFunction:
     """A function on a device. Call it with a dict of tensors."""
+
+    #: Called before each run: what the host changed reaches the device.
+    renew: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, function: Function, codegen_dir: Path):
         #: The app on a board, or the model on the host.
@@ -66,6 +69,7 @@ class CompiledFunction:
         place, without a copy. P0604, P0607.
         """
         checked = self._checked(inputs)
+        self.renew()
         try:
             outputs = self.function.run(checked)
         except PycompilerError:
@@ -74,9 +78,14 @@ class CompiledFunction:
             raise internal(problem) from problem
         return {key: TensorProxy(output) for key, output in outputs.items()}
 
+    def renewed_by(self, renew: Callable[[], None]) -> CompiledFunction:
+        """Return this function, before whose runs ``renew`` is called."""
+        self.renew = renew
+        return self
+
     def __copy__(self) -> CompiledFunction:
         """Return the same function: it has no state of its own."""
-        return CompiledFunction(self.function, self.codegen_dir)
+        return CompiledFunction(self.function, self.codegen_dir).renewed_by(self.renew)
 
     def __reduce__(self) -> Any:
         """Raise P0703 for deep copies and pickles: a function owns memory of a device."""

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import error
+from ..frontend.training_step import in_training_step
 from .optimizers import check_optimizer
+from .settings import changed_inside
 
 if TYPE_CHECKING:
     from .context import Context
 
 
 class MNCoreLRScheduler:
-    """Any scheduler of torch around an MNCoreOptimizer: each step brings its rates to the device.
-
-    ``context`` is where the optimizer's state is registered.
-    """
+    """Any scheduler of torch around an MNCoreOptimizer, whose state ``context`` has."""
 
     def __init__(self, torch_scheduler: torch.optim.lr_scheduler.LRScheduler, context: Context):
         """P0704 if the scheduler is not torch's, or not around an MNCoreOptimizer."""
@@ -27,15 +26,15 @@ class MNCoreLRScheduler:
             raise error("P0704", name="scheduler", value=repr(torch_scheduler), legal=legal)
         check_optimizer(torch_scheduler.optimizer)
         self.scheduler, self.context = torch_scheduler, context
-        self._push()
 
     def step(self, *args: Any) -> None:
-        """Let the scheduler step, then bring the learning rates to the device."""
+        """Let the scheduler step; the next call has the new learning rates. P0703 inside."""
+        if in_training_step():
+            raise changed_inside("the step of a scheduler")
         with warnings.catch_warnings():
             # The optimizer's own steps happen on the device, where torch does not count them.
             warnings.filterwarnings("ignore", ".*lr_scheduler.step.*", UserWarning)
             self.scheduler.step(*args)
-        self._push()
 
     def get_last_lr(self) -> list[float]:
         """Return the learning rate of each group."""
@@ -48,7 +47,3 @@ class MNCoreLRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load the scheduler's state; the rates are those of the optimizer's own state."""
         self.scheduler.load_state_dict(state_dict)
-        self._push()
-
-    def _push(self) -> None:
-        self.scheduler.optimizer.push_rates()  # type: ignore[attr-defined]

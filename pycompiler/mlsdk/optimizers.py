@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from ..errors import error
 from ..frontend.tensor_names import set_tensor_name
@@ -21,6 +22,8 @@ _Group = dict[str, Any]
 #: The key, in a group of parameters, of the tensors that the group shares.
 _SHARED = "mncore_state"
 _RATE = "learning_rate"
+#: The key of torch for the rate that the host wants.
+RATE = "lr"
 
 
 class MNCoreOptimizer(torch.optim.Optimizer):
@@ -36,6 +39,8 @@ class MNCoreOptimizer(torch.optim.Optimizer):
     def __init__(self, params: Any, defaults: _Group):
         #: Called with a tensor of the state whose values the host has changed.
         self._watchers: list[weakref.WeakMethod[Callable[[torch.Tensor], None]]] = []
+        #: The rates that the state has, as the host gave them.
+        self._pushed: list[Any] = []
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: _Group) -> None:
@@ -45,7 +50,8 @@ class MNCoreOptimizer(torch.optim.Optimizer):
         wide = any(parameter.dtype == torch.float64 for parameter in group["params"])
         kind = torch.float64 if wide else torch.float32
         shared = {name: torch.zeros((), dtype=kind) for name in self.shared_state}
-        group[_SHARED] = {_RATE: torch.tensor(float(group["lr"]), dtype=kind), **shared}
+        group[_SHARED] = {_RATE: torch.tensor(float(group[RATE]), dtype=kind), **shared}
+        self._pushed.append(group[RATE])
         for parameter in group["params"]:
             names = self.kept_state(group)
             self.state[parameter] = {name: torch.zeros_like(parameter) for name in names}
@@ -67,6 +73,8 @@ class MNCoreOptimizer(torch.optim.Optimizer):
             raise error("P0704", name="closure", value=repr(closure), legal="None")
         if not in_training_step():
             raise error("P0117", optimizer=type(self).__name__)
+        for hook in _global_optimizer_pre_hooks.values():
+            hook(self, (), {})
         with torch.no_grad():
             for group in self.param_groups:
                 found = [p for p in group["params"] if p.grad is not None]
@@ -103,9 +111,11 @@ class MNCoreOptimizer(torch.optim.Optimizer):
                 changed(tensor)
 
     def push_rates(self) -> None:
-        """Bring the learning rates of the groups to the device."""
-        for group in self.param_groups:
-            self._changed(group[_SHARED][_RATE].fill_(float(group["lr"])))
+        """Bring the rates that the host changed to the device."""
+        for number, group in enumerate(self.param_groups):
+            if group[RATE] != self._pushed[number]:
+                self._pushed[number] = group[RATE]
+                self._changed(group[_SHARED][_RATE].fill_(float(group[RATE])))
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load settings and state, into the same tensors, on the device too. P0704."""
@@ -135,6 +145,7 @@ class MNCoreOptimizer(torch.optim.Optimizer):
                 )
         for group, saved in zip(self.param_groups, groups, strict=True):
             group.update({k: v for k, v in saved.items() if k not in ("params", _SHARED)})
+        self._pushed = [group[RATE] for group in self.param_groups]
         with torch.no_grad():
             for path, tensor in known.items():
                 tensor.copy_(given[path])

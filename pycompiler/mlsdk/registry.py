@@ -18,8 +18,8 @@ from ..graph.dtypes import uncomputed
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
-from .known_steps import torch_state
-from .optimizers import MNCoreOptimizer, set_buffer_name_in_optimizer
+from .known_steps import kind_of, torch_state
+from .optimizers import MNCoreOptimizer, MNCoreSGD, set_buffer_name_in_optimizer
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
 
@@ -32,6 +32,8 @@ class ContextRegistry:
         self.values = Registry()
         #: The optimizers, by the prefix that they were registered under.
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
+        #: Those whose rates are on the device.
+        self.rated: list[MNCoreOptimizer] = []
         self._tensors: dict[str, torch.Tensor] = {}
         #: What refuses a step of torch's optimizers on the host, as long as they are registered.
         self._hooks: list[RemovableHandle] = []
@@ -71,6 +73,8 @@ class ContextRegistry:
         if not isinstance(tensor, torch.Tensor):
             raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
         name = get_tensor_name(tensor)
+        if tensor.is_meta or torch.nn.parameter.is_lazy(tensor):
+            raise error("P0608", name=name or "without name", problem="it has no values yet")
         shown = f"{dtype_name(tensor.dtype)} {tuple(tensor.shape)}"
         if name is None:
             raise error("P0608", name=shown, problem="it has no name")
@@ -91,6 +95,7 @@ class ContextRegistry:
         for _, tensor in optimizer.state_tensors():
             self.add(tensor)
         optimizer.watch(self.reload)
+        self.rated.append(optimizer)
 
     def reload(self, tensor: torch.Tensor) -> None:
         """Bring the values of a registered tensor to the device; do nothing with others."""
@@ -130,11 +135,15 @@ class ContextRegistry:
             hook.remove()
         self._hooks.clear()
         self.optimizers.clear()
+        self.rated.clear()
         self._tensors.clear()
         self.values.clear()
 
 
 def _refuse_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """Refuse a step on the host: the device has the parameters. P0117."""
+    """Refuse a step on the host, where the parameters are not, and what counts there. P0117."""
     if not in_training_step():
         raise error("P0117", optimizer=type(optimizer).__name__)
+    if kind_of(optimizer) is not MNCoreSGD:
+        name, reason = f"{type(optimizer).__name__}.step()", "the host counts its steps"
+        raise error("P0703", name=name, reason=reason, remedy="use MNCoreAdam or MNCoreAdamW")

@@ -60,8 +60,9 @@ NAMES: dict[str, dict[str, str | None]] = {
         "kv_cache_to_plamo": "kv_cache",
     },
     "mlsdk.experimental.llm.generation": {
-        "Decoder": "context model codegen_dir * positions chunk= name= options= **settings",
-        "Decoder.generate": "prompt max_new_tokens * temperature= top_k= top_p= stop= generator=",
+        "Decoder": "context model codegen_dir * positions chunk= name= inputs= options= **settings",
+        "Decoder.generate": "prompt max_new_tokens * temperature= top_k= top_p= stop= generator= "
+        "inputs=",
         "chances": "logits temperature top_k top_p",
     },
     "mlsdk.experimental.llm.modeling_staged_llama": {"split_llama": "model n_stages"},

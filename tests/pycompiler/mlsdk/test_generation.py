@@ -243,6 +243,45 @@ def test_families(kind: str, device: str, tmp_path: Path) -> None:
     assert PROMPT + list(decoder.generate(given, 6)) == wanted[0].tolist()
 
 
+def whisper() -> Any:
+    """Return a Whisper of one and two layers whose tokens depend on what it hears."""
+    torch.manual_seed(0)
+    parts = {"d_model": WIDTH, "num_mel_bins": 4, "encoder_layers": 1, "decoder_layers": 2}
+    parts |= dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2)
+    parts |= dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 16)
+    parts |= {"max_source_positions": 6, "max_target_positions": POSITIONS}
+    ends = dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id"))
+    given = transformers.WhisperConfig(vocab_size=WORDS, decoder_start_token_id=1, **parts, **ends)
+    model = transformers.WhisperForConditionalGeneration(given).eval()
+    for name, value in model.named_parameters():
+        if "encoder_attn" in name or "model.encoder.conv" in name:
+            value.data.mul_(40)
+    return model
+
+
+@pytest.mark.parametrize("device", sampled(["pfvm:cpu", "emu2:mini"]))
+def test_whisper(device: str, tmp_path: Path) -> None:
+    """Each text has what the encoder heard of its own; other inputs are refused."""
+    model, shared, found = whisper(), context(device), set()
+    heard = [{"input_features": torch.randn(1, 4, 12)} for _ in range(3)]
+    settings = {"positions": POSITIONS, "chunk": CHUNK, "quiet": True}
+    decoder = Decoder(shared, model, tmp_path, inputs=heard[0], **settings)
+    for inputs in (heard[0], heard[1], heard[2], heard[1]):
+        tokens = [1, 3, 4, 5]
+        with torch.no_grad():
+            for _ in range(5):
+                own = model(**inputs, decoder_input_ids=torch.tensor([tokens])).logits[0, -1]
+                tokens.append(int(own.argmax()))
+        given = None if inputs is heard[0] else inputs  # the samples
+        assert list(decoder.generate(tokens[:4], 5, stop=(), inputs=given)) == tokens[4:]
+        found.add(tuple(tokens))
+    assert len(found) == 3
+    with pytest.raises(PycompilerError, match=r"P0704.*inputs"):
+        Decoder(shared, model, tmp_path, positions=POSITIONS)
+    with pytest.raises(PycompilerError, match=r"P0704.*no encoder"):
+        Decoder(shared, Small(), tmp_path, positions=POSITIONS, inputs=heard[0])
+
+
 @pytest.mark.parametrize("device", sampled(["emu2:mini", "pfvm:cpu"]))
 def test_plamo(device: str, tmp_path: Path) -> None:
     """A layer whose four heads share two keys and values."""

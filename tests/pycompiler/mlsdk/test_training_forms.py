@@ -143,6 +143,46 @@ def test_a_loop_is_that_of_torch(form: str, device: str, tmp_path: Path) -> None
         assert torch.allclose(net.state_dict()[name], value, rtol=1e-4, atol=1e-5), name
 
 
+def _by_hand(optimizers: list[Any]) -> Callable[[], None]:
+    def change() -> None:
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+            group["lr"] *= 0.5
+
+    return change
+
+
+def _by_torch(optimizers: list[Any]) -> Callable[[], None]:
+    kind = torch.optim.lr_scheduler.ExponentialLR
+    rates = [kind(optimizer, 0.5) for optimizer in optimizers]
+    return lambda: [rate.step() for rate in rates] and None
+
+
+@pytest.mark.parametrize(
+    ("change", "device"),
+    sampled([*product([_by_hand, _by_torch], ["pfvm:cpu", "emu2:mini"])], every=4),
+)
+def test_rates_follow_the_host(change: Any, device: str, tmp_path: Path) -> None:
+    """Of every function that steps; a function that was loaded has the values of the context."""
+    net, shared = Net(), context(device)
+    wanted = copy.deepcopy(net)
+    (ours,), (theirs,) = _groups([MNCoreSGD], net), _groups([torch.optim.SGD], wanted)
+    shared.registry.register("net", net)
+    shared.registry.register("optimizer", ours)
+    first = shared.compile(
+        lambda d: {"loss": _plain(net, [ours], d)}, batch(0), tmp_path / "step", quiet=True
+    )
+    second = shared.load_codegen_dir(tmp_path / "step")
+    changes = change([ours]), change([theirs])
+    for seed in range(4):
+        (second if seed % 2 else first)(batch(seed))
+        _plain(wanted, [theirs], batch(seed))
+        for one in changes:
+            one()
+    shared.synchronize()
+    for name, value in wanted.state_dict().items():
+        assert torch.allclose(net.state_dict()[name], value, rtol=1e-4, atol=1e-5), name
+
+
 @pytest.mark.long
 def test_a_step_with_infinities_changes_nothing(tmp_path: Path) -> None:
     net, shared = Net(), context("pfvm:cpu")

@@ -40,6 +40,8 @@ class Run:
     #: What is registered, by the time of the compile.
     registered: tuple[str, ...] = ("model", "optimizer")
     sample: Mapping[str, torch.Tensor] | None = None
+    #: What the function does last.
+    last: Callable[[], object] = lambda: None
 
     def register(self) -> None:
         for name in self.registered:
@@ -51,6 +53,7 @@ class Run:
             loss = self.model(d["x"]).square().sum()
             loss.backward()
             self.optimizer.step()
+            self.last()
             return {"loss": loss}
 
         return self.chip.compile(step, self.inputs(4), self.folder)
@@ -145,6 +148,65 @@ def _state_of_torch_inside(run: Run) -> None:
         assert not run.optimizer.state
 
 
+def _adam_of_torch_inside(run: Run) -> None:
+    run.optimizer = torch.optim.Adam(run.model.parameters())
+    run.register()
+    run.compile()
+
+
+def _rate_of_torch(run: Run) -> None:
+    """It is a constant of the function."""
+    run.optimizer = torch.optim.SGD(run.model.parameters(), 0.1)
+    run.registered = ("model",)
+    run.register()
+    compiled = run.compile()
+    run.optimizer.param_groups[0]["lr"] = 0.05
+    compiled(run.inputs(4))
+
+
+def _momentum_of_a_scheduler(run: Run) -> None:
+    run.register()
+    rates = torch.optim.lr_scheduler.OneCycleLR(run.optimizer, 0.5, total_steps=6)
+    compiled = run.compile()
+    compiled(run.inputs(4))
+    rates.step()
+    compiled(run.inputs(4))
+
+
+def _parameters_added(run: Run) -> None:
+    run.register()
+    compiled = run.compile()
+    run.optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
+    compiled(run.inputs(4))
+
+
+def _rate_inside(run: Run) -> None:
+    run.register()
+    group = run.optimizer.param_groups[0]
+    run.last = lambda: group.update(lr=group["lr"] / 2)
+    try:
+        run.compile()
+    finally:
+        assert group["lr"] == 0.1
+
+
+def _scheduler_inside(run: Run) -> None:
+    run.register()
+    rates = torch.optim.lr_scheduler.StepLR(run.optimizer, 9)
+    run.last = MNCoreLRScheduler(rates, run.chip).step
+    run.compile()
+
+
+def _without_values(run: Run) -> None:
+    run.model = nn.Linear(3, 2, device="meta")
+    run.register()
+
+
+def _lazy(run: Run) -> None:
+    run.model = nn.LazyLinear(2)
+    run.register()
+
+
 MISTAKES: Mapping[str, tuple[Callable[[Run], None], str, str]] = {
     "model forgotten": (_model_forgotten, "P0115", "context.registry.register(prefix, module)"),
     "optimizer forgotten": (_optimizer_forgotten, "P0115", "register_optimizer_buffers(optimizer)"),
@@ -158,6 +220,14 @@ MISTAKES: Mapping[str, tuple[Callable[[Run], None], str, str]] = {
     "step outside": (_step_outside, "P0117", "inside the function"),
     "step of torch outside": (_step_of_torch_outside, "P0117", "Adam.step()"),
     "state of torch inside": (_state_of_torch_inside, "P0703", "MNCoreSGD"),
+    "Adam of torch inside": (_adam_of_torch_inside, "P0703", "MNCoreAdam"),
+    "rate of torch": (_rate_of_torch, "P0703", "`lr = 0.05`"),
+    "momentum of a scheduler": (_momentum_of_a_scheduler, "P0703", "`momentum = "),
+    "parameters added": (_parameters_added, "P0703", "compile it again"),
+    "rate inside": (_rate_inside, "P0703", "between calls"),
+    "scheduler inside": (_scheduler_inside, "P0703", "between calls"),
+    "without values": (_without_values, "P0608", "no values yet"),
+    "lazy": (_lazy, "P0608", "no values yet"),
 }
 
 

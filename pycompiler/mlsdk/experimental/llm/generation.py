@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,12 +20,15 @@ __all__ = ["Decoder", "chances"]
 
 
 class Decoder:
-    """A causal language model of transformers, with a static cache for ``positions`` tokens.
+    """A language model of transformers, with a static cache for ``positions`` tokens.
 
     Two compiled functions share the cache: one takes ``chunk`` tokens of a prompt (as many as fit),
-    the other one token. Model and cache are registered under ``name``; ``settings`` are those of
-    ``Context.compile``. P0703 for models whose caches are not a key and a value for each token of
-    each layer (sliding windows, states).
+    the other one token. Models with an encoder need ``inputs``, samples of what that takes. It is a
+    third function, `encode`, which writes the keys and values that the tokens look at.
+
+    Model and cache are registered under ``name``; ``settings`` are those of ``Context.compile``.
+    P0703 for models whose caches are not a key and a value for each token of each layer (sliding
+    windows, states), P0704 for ``inputs`` without an encoder, or the other way round.
     """
 
     def __init__(
@@ -36,30 +40,30 @@ class Decoder:
         positions: int,
         chunk: int = 16,
         name: str = "decoder",
+        inputs: Mapping[str, torch.Tensor] | None = None,
         options: Mapping[str, Any] | None = None,
         **settings: Any,
     ):
         self._chunk = chunk = max(1, min(chunk, positions))
         self._positions, self._config = positions, model.config
-        argument, cache = _static_cache(model, positions)
+        caches = _Caches(model, positions, inputs)
         context.registry.register(name, model)
-        for number, layer in enumerate(cache.layers):
-            for part in ("keys", "values", "cumulative_length"):
-                set_tensor_name(getattr(layer, part), f"{name}.cache.{number}.{part}")
-                context.register_buffer(getattr(layer, part))
+        for number, part, tensor in caches.tensors():
+            set_tensor_name(tensor, f"{name}.cache.{number}.{part}")
+            context.register_buffer(tensor)
         proxy = context.get_registered_value_proxy
-        self._lengths = [proxy(layer.cumulative_length) for layer in cache.layers]
+        self._lengths = [proxy(t) for _, part, t in caches.tensors() if part == "cumulative_length"]
 
-        def step(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-            kept = {argument: cache, "logits_to_keep": d["at"]}
-            return {"logits": model(input_ids=d["tokens"], **kept).logits[0, 0]}
+        def build(work: Any, part: str, sample: Any, **added: Any) -> CompiledFunction:
+            own, folder = {**(options or {}), **added}, Path(codegen_dir) / part
+            return context.compile(work, sample, folder, options=own, **settings)
 
         def compiled(part: str, count: int, **added: Any) -> CompiledFunction:
             sample = {"tokens": torch.zeros(1, count).long(), "at": torch.tensor([0])}
-            own, folder = {**(options or {}), **added}, Path(codegen_dir) / part
-            return context.compile(step, sample, folder, options=own, **settings)
+            return build(caches.step, part, sample, **added)
 
-        #: The functions: of one token, and of some of a prompt.
+        #: The functions: of the encoder, of one token, and of some of a prompt.
+        self.encode = build(caches.encode, "encode", inputs) if inputs is not None else None
         self.decode = self.prefill = compiled("decode", 1)
         own, in_place = _layouts(self.decode, f"{name}.cache.")
         own |= (options or {}).get("overrides", {})
@@ -78,11 +82,13 @@ class Decoder:
         top_p: float = 1.0,
         stop: Collection[int] | None = None,
         generator: torch.Generator | None = None,
+        inputs: Mapping[str, TensorLike] | None = None,
     ) -> Iterator[int]:
         """Yield the tokens behind ``prompt`` as they come, the last one also if it is in ``stop``.
 
         They are drawn by :func:`chances`; at the temperature 0, each is the most likely one.
-        ``stop`` None stands for the model's own ends. A new call ends the one before. P0704.
+        ``stop`` None stands for the model's own ends. ``inputs`` are for the encoder; None are
+        those of the call before, at first the samples. A new call ends the one before. P0704.
         """
         given, room = torch.as_tensor(prompt), self._positions - max_new_tokens + 1
         ids, size, words = given.flatten().tolist(), (1, *given.shape)[-1], self._config.vocab_size
@@ -92,6 +98,10 @@ class Decoder:
         own = self._config.eos_token_id if stop is None else stop
         ends = {own} if isinstance(own, int) else set(own or ())
         self._turn = turn = object()
+        if inputs is not None:
+            _check_inputs(inputs, encodes=self.encode is not None)
+            if self.encode is not None:
+                self.encode(inputs)
         for number in range(0, len(ids), self._chunk):
             # A last part that would end behind the cache begins earlier, and is computed again.
             begin = min(number, self._positions - self._chunk)
@@ -134,21 +144,74 @@ def chances(logits: torch.Tensor, temperature: float, top_k: int, top_p: float) 
     return shares.index_fill(0, tokens[ordered.cumsum(0) - ordered >= top_p], 0)
 
 
-def _static_cache(model: Any, positions: int) -> tuple[str, Any]:
-    """Return the name of the argument for the cache, and one with tensors. P0703."""
-    from transformers.cache_utils import StaticCache, StaticLayer  # slow
+class _Caches:
+    """The caches of a model: of its own tokens, and of what its encoder says. P0703, P0704."""
 
-    known = inspect.signature(model.forward).parameters
-    argument = "cache" if "cache" in known else "past_key_values"
-    cache = StaticCache(config=model.config, max_cache_len=positions)
-    plain = all(type(layer) is StaticLayer for layer in cache.layers)
-    if not plain or not {argument, "logits_to_keep"} <= known.keys():
-        reason = "it has no `logits_to_keep`, or a cache that forgets tokens"
-        remedy = "use a ...ForCausalLM with full attention in all layers"
-        raise error("P0703", name=type(model).__name__, reason=reason, remedy=remedy)
-    with torch.no_grad():  # a first token makes the tensors
-        model(input_ids=torch.zeros(1, 1).long(), **{argument: cache})
-    return argument, cache
+    def __init__(self, model: Any, positions: int, inputs: Mapping[str, torch.Tensor] | None):
+        from transformers.cache_utils import StaticCache, StaticLayer  # slow
+
+        known, self._model = inspect.signature(model.forward).parameters, model
+        self._argument = "cache" if "cache" in known else "past_key_values"
+        config = copy.deepcopy(model.config)
+        encodes = bool(getattr(config, "is_encoder_decoder", False))
+        _check_inputs(inputs, encodes=encodes)
+        self._heard: Any = None
+        with torch.no_grad():
+            if inputs is not None:
+                self._states, self._heard = self._hear(inputs)
+                config.num_hidden_layers = len(self._heard.layers)
+            self.own = StaticCache(config=config, max_cache_len=positions)
+            plain = all(type(layer) is StaticLayer for layer in self.own.layers)
+            needed = {self._argument, "encoder_outputs" if encodes else "logits_to_keep"}
+            if not plain or not needed <= known.keys():
+                reason = "it has no `logits_to_keep`, or a cache that forgets tokens"
+                remedy = "use a ...ForCausalLM with full attention in all layers"
+                raise error("P0703", name=type(model).__name__, reason=reason, remedy=remedy)
+            # A first token makes the tensors.
+            self.step({"tokens": torch.zeros(1, 1).long(), "at": torch.tensor([0])})
+
+    def tensors(self) -> Iterator[tuple[int | str, str, torch.Tensor]]:
+        """Yield all tensors, with the number of the layer and the part of it that they are."""
+        for number, layer in enumerate(self.own.layers):
+            for part in ("keys", "values", "cumulative_length"):
+                yield number, part, getattr(layer, part)
+        for number, layer in enumerate(self._heard.layers if self._heard else ()):
+            for part in ("keys", "values"):
+                yield f"heard.{number}", part, getattr(layer, part)
+
+    def step(self, d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the logits at a place of some tokens, and keep their keys and values."""
+        if self._heard is None:
+            kept = {self._argument: self.own, "logits_to_keep": d["at"]}
+            return {"logits": self._model(input_ids=d["tokens"], **kept).logits[0, 0]}
+        found = self._call(d["tokens"], self._states, self.own, self._heard)
+        return {"logits": found.logits[0].index_select(0, d["at"])[0]}
+
+    def encode(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Keep the keys and values of what the encoder says."""
+        for own, new in zip(self._heard.layers, self._hear(inputs)[1].layers, strict=True):
+            own.keys.copy_(new.keys)
+            own.values.copy_(new.values)
+        return {}
+
+    def _hear(self, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, Any]:
+        from transformers.cache_utils import DynamicCache
+
+        states, heard = self._model.get_encoder()(**inputs)[0], DynamicCache()
+        self._call(torch.zeros(1, 1).long(), states, DynamicCache(), heard)
+        return torch.zeros_like(states), heard
+
+    def _call(self, tokens: torch.Tensor, states: torch.Tensor, own: Any, heard: Any) -> Any:
+        from transformers.cache_utils import EncoderDecoderCache
+
+        both = {self._argument: EncoderDecoderCache(own, heard)}
+        return self._model(decoder_input_ids=tokens, encoder_outputs=(states,), **both)
+
+
+def _check_inputs(inputs: object, *, encodes: bool) -> None:
+    if encodes != isinstance(inputs, Mapping):
+        legal = "a dict of what the encoder takes" if encodes else "None: there is no encoder"
+        raise error("P0704", name="inputs", value=type(inputs).__name__, legal=legal)
 
 
 def _layouts(function: CompiledFunction, prefix: str) -> tuple[dict[str, dict[str, str]], bool]:
