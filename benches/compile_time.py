@@ -110,8 +110,7 @@ CASES: Mapping[str, Case] = {
     "efficientnet_b0": Case(of_pictures("efficientnet_b0", 1), 100, 50),
     "vit_b_16": Case(of_pictures("vit_b_16", 1), 44, 22),
     "swin_t": Case(of_pictures("swin_t", 1), 240, 120),
-    "detr": Case(detr(800), 240, 120),
-    "detr_256": Case(detr(256), 240, 120),
+    "detr_256": Case(detr(256), 142, 71),
     "resnet50_step": Case(resnet50, 600, trains=True),
 }
 
