@@ -208,8 +208,7 @@ def _copy(source: Path, copy: Path) -> None:
 
 def _point(link: Path, target: Path, made_in: Path) -> None:
     """Make ``link`` a symbolic link to ``target``, in one step."""
-    pending = made_in / link.name
-    pending.symlink_to(target)
+    (pending := made_in / link.name).symlink_to(target)
     pending.replace(link)
 
 

@@ -2,27 +2,27 @@
 //!
 //! Layers use register files, mask registers, L1BM, L2BM and the PDMs from the first word on. In a merged program, a line would
 //! wait until other lines have read what its words held before. What a node puts there is gone when the node ends, so it may use
-//! any words. Each web (`webs`) gets the nearest words that are free when its first line can start.
+//! any words. Each live range (`live_ranges.rs`) gets the nearest words that are free when its first line can start.
 
 use crate::code::Shift;
+use crate::live_ranges::{ranges, whole, LiveRange, Ranges};
 use crate::machine::{lcm, Machine};
 use crate::ready::Ready;
 use crate::rules::Name;
 use crate::timeline::{Needs, Timeline};
 use crate::units::Kind;
-use crate::webs::{webs, whole, Found, Web};
 use rustc_hash::FxHashSet as Set;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// At most how many places are tried for a web.
+/// At most how many places are tried for a live range.
 const PLACES: i64 = 64;
-/// A node that needs more than this part of a transfer memory at once has no room there to move webs.
+/// A node that needs more than this part of a transfer memory at once has no room there to move live ranges.
 const FULL: i64 = 2;
 
 /// What is known of a memory.
 struct Memory {
-    /// The first word that a web may have, and the one behind the last.
+    /// The first word that a live range may have, and the one behind the last.
     first: i64,
     end: i64,
     /// Words are compared in blocks of this many.
@@ -31,7 +31,7 @@ struct Memory {
     unit: i64,
     /// The last step that touches each block; before, -1.
     last: Vec<i64>,
-    /// How many webs that are in use hold each block.
+    /// How many live ranges that are in use hold each block.
     held: Vec<i64>,
 }
 
@@ -46,18 +46,18 @@ impl Memory {
         at(low.div_euclid(self.granule))..at(-(-high).div_euclid(self.granule))
     }
 
-    fn hold(&mut self, web: &Web, more: i64, count: i64) {
-        for block in self.blocks((web.range.0 + more, web.range.1 + more)) {
+    fn hold(&mut self, live: &LiveRange, more: i64, count: i64) {
+        for block in self.blocks((live.range.0 + more, live.range.1 + more)) {
             self.held[block] += count;
         }
     }
 
-    /// Returns how far the words of a web move, which stay below `end`: the nearest place that is free at `start`.
+    /// Returns how far the words of a live range move, which stay below `end`: the nearest place that is free at `start`.
     ///
-    /// If there is none, the place that is free first. None if webs in use hold all places.
-    fn best(&self, web: &Web, end: i64, start: i64) -> Option<i64> {
-        let (low, high) = web.range;
-        let unit = lcm(self.unit, web.unit);
+    /// If there is none, the place that is free first. None if live ranges in use hold all places.
+    fn best(&self, live: &LiveRange, end: i64, start: i64) -> Option<i64> {
+        let (low, high) = live.range;
+        let unit = lcm(self.unit, live.unit);
         let each = -(-end).div_euclid(PLACES * unit) * unit;
         let below = (low - self.first).div_euclid(each).max(0);
         let mut places: Vec<i64> = (-below..).map(|at| at * each).take_while(|more| high + more <= end).collect();
@@ -70,7 +70,7 @@ impl Memory {
             }
             let last =
                 |(low, high): (i64, i64)| self.last[self.blocks((low + more, high + more))].iter().copied().max();
-            let at = web.parts.iter().map(|(words, line)| last(*words).unwrap_or(-1) - line).max().unwrap_or(-1);
+            let at = live.parts.iter().map(|(words, line)| last(*words).unwrap_or(-1) - line).max().unwrap_or(-1);
             if best.is_none_or(|(least, _)| at < least) {
                 best = Some((at, more));
                 if at <= start {
@@ -82,10 +82,10 @@ impl Memory {
     }
 }
 
-/// A web of a node, and what is known of it while its lines are placed.
+/// A live range of a node, and what is known of it while its lines are placed.
 struct Own {
     memory: Name,
-    web: Web,
+    live: LiveRange,
     /// Where its words must end, if there is room.
     end: i64,
     /// Whether it is all that the node does in the memory.
@@ -94,13 +94,13 @@ struct Own {
     placed: Option<(i64, usize)>,
 }
 
-/// The webs of one node, and those of each instruction of each of its lines.
+/// The live ranges of one node, and those of each instruction of each of its lines.
 pub(crate) struct Usage {
-    webs: Vec<Own>,
+    ranges: Vec<Own>,
     of: Vec<Vec<Vec<usize>>>,
 }
 
-/// A node that had no place for all its webs of a memory at once: they move as a whole.
+/// A node that had no place for all its live ranges of a memory at once: they move as a whole.
 pub(crate) type Crowded = (usize, Name);
 
 /// The choice of words. Words of L2BM stay below `limit` if they can.
@@ -130,39 +130,40 @@ impl<'a> Allocator<'a> {
         self.memories.iter_mut().find(|(own, _)| *own == name).map(|(_, memory)| memory)
     }
 
-    /// Returns the webs of a node of a kind.
+    /// Returns the live ranges of a node of a kind.
     pub(crate) fn usage(&self, node: usize, lines: &[Arc<Ready>], kind: Kind, crowded: &Set<Crowded>) -> Usage {
         let needs: Vec<&Needs> = lines.iter().map(|one| &one.needs).collect();
-        let mut found = Usage { webs: Vec::new(), of: lines.iter().map(|one| vec![Vec::new(); one.parts()]).collect() };
+        let mut all = Usage { ranges: Vec::new(), of: lines.iter().map(|one| vec![Vec::new(); one.parts()]).collect() };
         for (name, memory) in &self.memories {
             // Downloads have registers of their own, and choose their words of L2BM for all MVs of a chunk.
             if kind == Kind::Download && *name != self.machine.blocks {
                 continue;
             }
             let (rules, transfers) = (&self.machine.rules, self.machine.passed().contains(name));
-            let mut own = if crowded.contains(&(node, *name)) { Found::default() } else { webs(rules, *name, &needs) };
-            // Most nodes touch their registers in every line, so each web would wait for those of others.
+            let mut new =
+                if crowded.contains(&(node, *name)) { Ranges::default() } else { ranges(rules, *name, &needs) };
+            // Most nodes touch their registers in every line, so each live range would wait for those of others.
             let files = self.machine.files.contains(name);
-            let together = own.0.is_empty() || files || transfers && most(&own) * FULL > memory.end;
+            let together = new.0.is_empty() || files || transfers && most(&new) * FULL > memory.end;
             if together {
-                own = whole(rules, *name, &needs);
+                new = whole(rules, *name, &needs);
             }
             let part = left(self.machine, kind, *name);
             let end = if part == 0 { memory.end } else { memory.end - memory.end / part };
-            let (first, mut number) = (found.webs.len(), 0);
-            let webs = own.0.into_iter();
-            found.webs.extend(webs.map(|web| Own { memory: *name, web, end, whole: together, placed: None }));
-            for part in found.of.iter_mut().flatten() {
-                part.extend(own.1.get(&number).map(|web| first + web));
+            let (first, mut number) = (all.ranges.len(), 0);
+            let ranges = new.0.into_iter();
+            all.ranges.extend(ranges.map(|live| Own { memory: *name, live, end, whole: together, placed: None }));
+            for part in all.of.iter_mut().flatten() {
+                part.extend(new.1.get(&number).map(|live| first + live));
                 number += 1;
             }
         }
-        found
+        all
     }
 
     /// Returns line `number` of a node with words that are free when it can start.
     ///
-    /// The error is a memory in which webs of the node hold so many words that there is no place for another one.
+    /// The error is a memory in which live ranges of the node hold so many words that there is no place for another one.
     pub(crate) fn of(
         &mut self,
         ready: &Arc<Ready>,
@@ -174,30 +175,30 @@ impl<'a> Allocator<'a> {
         let mut shifts = vec![Shift::new(); ready.parts()];
         let mut over: Vec<usize> = Vec::new();
         for (parts, shift) in usage.of[number].iter().zip(&mut shifts) {
-            for &web in parts {
-                let own = &mut usage.webs[web];
+            for &live in parts {
+                let own = &mut usage.ranges[live];
                 let Some(memory) = self.memory(own.memory) else { continue };
                 if own.placed.is_none() {
                     let start = steps.soonest(&ready.needs);
-                    let low = own.memory == above && own.web.range.1 <= limit;
+                    let low = own.memory == above && own.live.range.1 <= limit;
                     let ends = [own.end, memory.end].map(|end| if low { end.min(limit) } else { end });
-                    let found = ends.into_iter().find_map(|end| memory.best(&own.web, end, start));
+                    let found = ends.into_iter().find_map(|end| memory.best(&own.live, end, start));
                     let more = found.or(own.whole.then_some(0)).ok_or(own.memory)?;
-                    memory.hold(&own.web, more, 1);
-                    own.placed = Some((more, own.web.count));
+                    memory.hold(&own.live, more, 1);
+                    own.placed = Some((more, own.live.count));
                 }
                 if let Some((more, left)) = &mut own.placed {
                     shift.extend((*more != 0).then_some((own.memory, *more)));
                     *left -= 1;
-                    over.extend((*left == 0).then_some(web));
+                    over.extend((*left == 0).then_some(live));
                 }
             }
         }
-        for web in over {
-            let own = &usage.webs[web];
+        for live in over {
+            let own = &usage.ranges[live];
             let more = own.placed.map_or(0, |(more, _)| more);
             if let Some(memory) = self.memory(own.memory) {
-                memory.hold(&own.web, more, -1);
+                memory.hold(&own.live, more, -1);
             }
         }
         if shifts.iter().all(Vec::is_empty) {
@@ -229,20 +230,20 @@ fn left(machine: &Machine, kind: Kind, memory: Name) -> i64 {
     }
 }
 
-/// The most long words that the webs of a node hold at the same time.
-fn most((all, of_number): &Found) -> i64 {
+/// The most long words that the live ranges of a node hold at the same time.
+fn most((all, of_number): &Ranges) -> i64 {
     let mut order: Vec<_> = of_number.iter().collect();
     order.sort_unstable();
-    let mut left: Vec<usize> = all.iter().map(|web| web.count).collect();
+    let mut left: Vec<usize> = all.iter().map(|live| live.count).collect();
     let (mut held, mut most) = (0, 0);
-    for (_, &web) in order {
-        let words = all[web].range.1 - all[web].range.0;
-        if left[web] == all[web].count {
+    for (_, &live) in order {
+        let words = all[live].range.1 - all[live].range.0;
+        if left[live] == all[live].count {
             held += words;
             most = most.max(held);
         }
-        left[web] -= 1;
-        if left[web] == 0 {
+        left[live] -= 1;
+        if left[live] == 0 {
             held -= words;
         }
     }

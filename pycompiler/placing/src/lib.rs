@@ -13,6 +13,7 @@ mod clock;
 mod code;
 mod distance;
 mod line;
+mod live_ranges;
 mod machine;
 mod masks;
 mod merge;
@@ -31,7 +32,6 @@ mod text;
 mod timeline;
 mod touches;
 mod units;
-mod webs;
 mod writer;
 
 pub use code::{Block as BlockWords, Instruction, Issue, Line, Move, Operand as Part, Pe, Shift, Value, Values};
@@ -48,5 +48,5 @@ pub use timeline::{Needs, Timeline, Transfer};
 pub use touches::{Access, Site};
 pub use units::Kind;
 
-pub use webs::{webs, whole, Found, Web};
+pub use live_ranges::{ranges, whole, LiveRange, Ranges};
 pub use writer::{Code, Flight, Row};

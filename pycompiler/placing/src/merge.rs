@@ -119,7 +119,7 @@ pub(crate) fn place(machine: &Machine, made: &Prepared, unlimited: bool) -> Vec<
     }
 }
 
-/// Returns what `place` does. The error is a node and a memory in which its webs found no place; then it is in `crowded`.
+/// Returns what `place` does. The error is a node and a memory in which its live ranges found no place; then it is in `crowded`.
 fn try_place(
     machine: &Machine,
     made: &Prepared,
@@ -166,7 +166,7 @@ fn try_place(
     Ok(placed)
 }
 
-/// Returns the webs of each node whose words may move.
+/// Returns the live ranges of each node whose words may move.
 fn usages(made: &Prepared, allocator: &Allocator<'_>, crowded: &Set<Crowded>) -> Map<usize, Usage> {
     if made.free.is_empty() {
         return Map::default();

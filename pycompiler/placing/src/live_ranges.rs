@@ -1,7 +1,7 @@
-//! Webs: which accesses of a node to a memory need common words, and which need not.
+//! Live ranges: which accesses of a node to a memory need common words, and which need not.
 //!
 //! A node sends block after block through the same words. Nothing flows from one block to the next, so each of them could lie
-//! elsewhere. Compilers that give registers to variables call such a set of accesses a *web*: all writes and reads between
+//! elsewhere. Compilers that give registers to variables call such a set of accesses a *live range*: all writes and reads between
 //! which data flows.
 
 use crate::machine::gcd;
@@ -16,7 +16,7 @@ const MOST_CELLS: i64 = 1 << 14;
 
 /// Instructions that need common words of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Web {
+pub struct LiveRange {
     /// The first word, and the one behind the last.
     pub range: (i64, i64),
     /// Their addresses may grow by multiples of this.
@@ -53,26 +53,26 @@ fn joined(one: &Parts, other: &Parts) -> Parts {
 /// What the lines so far have done with some words.
 struct Cell {
     /// The instruction that last began to fill them, and what has been filled since.
-    web: usize,
+    live: usize,
     parts: Parts,
-    /// The same of the web that was there when it began.
+    /// The same of the live range that was there when it began.
     before: Option<(usize, Parts)>,
     read: bool,
 }
 
-/// The webs of a node in one memory, and the web of each instruction that has one.
+/// The live ranges of a node in one memory, and the live range of each instruction that has one.
 ///
 /// Instructions are counted through all lines; an MV is one.
-pub type Found = (Vec<Web>, Map<usize, usize>);
+pub type Ranges = (Vec<LiveRange>, Map<usize, usize>);
 
-/// Returns the webs of a node in one memory. There are none if the node reads what an earlier one left, or words that only a
+/// Returns the live ranges of a node in one memory. There are none if the node reads what an earlier one left, or words that only a
 /// value or a register knows.
-pub fn webs(rules: &Rules, memory: Name, lines: &[&Needs]) -> Found {
+pub fn ranges(rules: &Rules, memory: Name, lines: &[&Needs]) -> Ranges {
     instructions(rules, memory, lines).and_then(|known| find(&known)).unwrap_or_default()
 }
 
-/// Returns one web of all that a node does in a memory; none if some words are not known.
-pub fn whole(rules: &Rules, memory: Name, lines: &[&Needs]) -> Found {
+/// Returns one live range of all that a node does in a memory; none if some words are not known.
+pub fn whole(rules: &Rules, memory: Name, lines: &[&Needs]) -> Ranges {
     let known = instructions(rules, memory, lines).unwrap_or_default();
     grouped(&known, |_| 0)
 }
@@ -108,7 +108,7 @@ fn instructions(rules: &Rules, memory: Name, lines: &[&Needs]) -> Option<Vec<(us
     Some(out)
 }
 
-fn find(known: &[(usize, Known)]) -> Option<Found> {
+fn find(known: &[(usize, Known)]) -> Option<Ranges> {
     let words = known.iter().fold(0, |words, (_, one)| gcd(gcd(words, one.range.0), one.range.1));
     let last = known.iter().map(|(_, one)| one.range.1).max()?;
     if words == 0 || last > words * MOST_CELLS {
@@ -120,49 +120,49 @@ fn find(known: &[(usize, Known)]) -> Option<Found> {
         for place in range.0 / words..range.1 / words {
             let cell = match (fills, cells.remove(&place)) {
                 (None, cell) => read(cell?, &mut sets),
-                (Some(parts), None) => Cell { web: *number, parts: parts.clone(), before: None, read: false },
+                (Some(parts), None) => Cell { live: *number, parts: parts.clone(), before: None, read: false },
                 (Some(parts), Some(cell)) if cell.read => {
-                    let before = Some((cell.web, cell.parts));
-                    Cell { web: *number, parts: parts.clone(), before, read: false }
+                    let before = Some((cell.live, cell.parts));
+                    Cell { live: *number, parts: parts.clone(), before, read: false }
                 }
                 (Some(parts), Some(cell)) => Cell { parts: joined(&cell.parts, parts), ..cell },
             };
-            join(&mut sets, *number, cell.web);
+            join(&mut sets, *number, cell.live);
             cells.insert(place, cell);
         }
     }
     Some(grouped(known, |number| root(&mut sets, number)))
 }
 
-/// Returns a web for all instructions of the same root.
-fn grouped(known: &[(usize, Known)], mut root: impl FnMut(usize) -> usize) -> Found {
+/// Returns a live range for all instructions of the same root.
+fn grouped(known: &[(usize, Known)], mut root: impl FnMut(usize) -> usize) -> Ranges {
     let (mut made, mut of_number) = (Vec::new(), Map::default());
     let mut of_root: Map<usize, usize> = Map::default();
     let mut seen: Set<(usize, (i64, i64))> = Set::default();
     let mut first: Vec<i64> = Vec::new();
     for (number, Known { line, range: (low, high), aligned, .. }) in known {
-        let web = *of_root.entry(root(*number)).or_insert(made.len());
-        if web == made.len() {
-            made.push(Web { range: (*low, *high), unit: 1, count: 0, parts: Vec::new() });
+        let live = *of_root.entry(root(*number)).or_insert(made.len());
+        if live == made.len() {
+            made.push(LiveRange { range: (*low, *high), unit: 1, count: 0, parts: Vec::new() });
             first.push(*line);
         }
-        let Web { range, unit, count, parts } = &mut made[web];
-        if seen.insert((web, (*low, *high))) {
-            parts.push(((*low, *high), line - first[web]));
+        let LiveRange { range, unit, count, parts } = &mut made[live];
+        if seen.insert((live, (*low, *high))) {
+            parts.push(((*low, *high), line - first[live]));
         }
         *range = (range.0.min(*low), range.1.max(*high));
         if *aligned {
             *unit *= (high - low) / gcd(*unit, high - low);
         }
-        *count += usize::from(of_number.insert(*number, web).is_none());
+        *count += usize::from(of_number.insert(*number, live).is_none());
     }
     (made, of_number)
 }
 
 /// Notes a read. What the last writes did not fill is still there from before.
 fn read(mut cell: Cell, sets: &mut Map<usize, usize>) -> Cell {
-    if let Some((web, parts)) = cell.before.as_ref().filter(|(_, parts)| !cell.read && !within(parts, &cell.parts)) {
-        join(sets, *web, cell.web);
+    if let Some((live, parts)) = cell.before.as_ref().filter(|(_, parts)| !cell.read && !within(parts, &cell.parts)) {
+        join(sets, *live, cell.live);
         cell.parts = joined(&cell.parts, parts);
     }
     cell.read = true;

@@ -1,6 +1,6 @@
-//! Webs: which accesses of a node to a memory need common words, and which need not.
+//! Live ranges: which accesses of a node to a memory need common words, and which need not.
 
-use placing::{webs, whole, Access, Block, Facts, Form, Name, Needs, Op, Operand, Rules, Site};
+use placing::{ranges, whole, Access, Block, Facts, Form, Name, Needs, Op, Operand, Rules, Site};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,16 +39,16 @@ fn line(rules: &Rules, what: &[(Does, i64, i64)]) -> Needs {
     Needs::of_line(rules, what.iter().map(op).collect())
 }
 
-/// The number of the web of each instruction, in the order of their first lines.
+/// The number of the live range of each instruction, in the order of their first lines.
 fn numbers(rules: &Rules, lines: &[Needs]) -> Vec<Option<usize>> {
-    let (_, of_number) = webs(rules, MEMORY, &lines.iter().collect::<Vec<_>>());
+    let (_, of_number) = ranges(rules, MEMORY, &lines.iter().collect::<Vec<_>>());
     let count: usize = lines.iter().map(|one| one.ops().len().max(1)).sum();
     let mut order: HashMap<usize, usize> = HashMap::new();
-    let number = |web: &usize, order: &mut HashMap<usize, usize>| {
+    let number = |live: &usize, order: &mut HashMap<usize, usize>| {
         let next = order.len();
-        *order.entry(*web).or_insert(next)
+        *order.entry(*live).or_insert(next)
     };
-    (0..count).map(|at| of_number.get(&at).map(|web| number(web, &mut order))).collect()
+    (0..count).map(|at| of_number.get(&at).map(|live| number(live, &mut order))).collect()
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn data_that_flows_between_instructions_joins_them() {
 }
 
 #[test]
-fn a_web_knows_its_words_and_when_it_touches_them() {
+fn a_live_range_knows_its_words_and_when_it_touches_them() {
     let rules = rules();
     let lines = [
         line(&rules, &[(Does::Fills, 2, 1)]),
@@ -116,7 +116,7 @@ fn a_web_knows_its_words_and_when_it_touches_them() {
         line(&rules, &[(Does::Reads, 2, 3)]),
     ];
     let needs: Vec<&Needs> = lines.iter().collect();
-    let (found, of_number) = webs(&rules, MEMORY, &needs);
+    let (found, of_number) = ranges(&rules, MEMORY, &needs);
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].range, found[0].count), ((128, 320), 3));
     assert_eq!(found[0].parts, [((128, 192), 0), ((192, 320), 1), ((128, 320), 2)]);
@@ -129,7 +129,7 @@ fn a_web_knows_its_words_and_when_it_touches_them() {
 
 /// A slow reference follows each word of each unit from its last write to its reads.
 #[test]
-fn all_data_flows_inside_of_webs() {
+fn all_data_flows_inside_of_live_ranges() {
     let rules = rules();
     for seed in 1..200_u64 {
         let mut state = seed;
