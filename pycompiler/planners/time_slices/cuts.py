@@ -19,28 +19,28 @@ from .cut_classes import Axes, Axis
 from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices
 
-_WASTE = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
+_PADDING = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
 
 
 class Cuts:
     """The size of slices along each class of a graph; classes are named by axes of ``plain``."""
 
     def __init__(
-        self, plain: MNGraph, target: Target, lay_out: Callable[..., MNGraph], share: float
+        self, plain: MNGraph, target: Target, lay_out: Callable[..., MNGraph], fraction: float
     ):
-        self.plain, self.target, self.lay_out, self.share = plain, target, lay_out, share
+        self.plain, self.target, self.lay_out, self.fraction = plain, target, lay_out, fraction
         self.axes = Axes(plain)
         self.sizes: dict[Axis, int] = {}
         #: Classes that overrides cut: the value and axis of the override, and the number of slices.
         self.fixed: dict[Axis, tuple[str, int, int]] = {}
         #: Classes that are not cut finer, because the last try did not help.
-        self.useless: set[Axis] = set()
+        self.pruned: set[Axis] = set()
         #: Sizes that did not work: an operator refused the last slice, or layouts undid the cut.
         self.forbidden: set[tuple[Axis, int]] = set()
         #: Slices are cut this many times finer than necessary.
-        self.haste = 1
+        self.fineness = 1
         #: Slices may pad an axis by at most its length divided by this.
-        self.waste = _WASTE
+        self.padding = _PADDING
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
             for number, one in self.axes.of_value(name):
@@ -164,7 +164,7 @@ class Cuts:
 
     def finer(self, one: Axis, factor: float) -> int | None:
         """Return a size of slices that is smaller by at least ``factor``; None if there is none."""
-        if one in self.axes.rigid or one in self.fixed or one in self.useless:
+        if one in self.axes.rigid or one in self.fixed or one in self.pruned:
             return None
         now = self.now(one)
         most = min(int(now / factor), now - 1)
@@ -199,7 +199,7 @@ class Cuts:
         """Whether slices of ``size`` add little padding, and none where padding is illegal."""
         whole = self.axes.size(one)
         fills = size % self._unit(one) == 0 and (one, size) not in self.forbidden
-        return fills and self._even(one, size) and -whole % size * self.waste <= whole
+        return fills and self._even(one, size) and -whole % size * self.padding <= whole
 
     def _unit(self, one: Axis) -> int:
         """Return what slices of a class must be multiples of: halves that a product adds up."""
@@ -280,7 +280,7 @@ class Cuts:
                 found.graph,
                 self.target,
                 [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts],
-                self.share,
+                self.fraction,
             )
             if tiles:
                 return tiles
@@ -297,7 +297,7 @@ class Cuts:
         if best is None:
             return ()
         # If the class has no size that is small enough, take any finer one: later cuts do the rest.
-        size = self.finer(best[1], factor * self.haste) or self.finer(best[1], 1.0)
+        size = self.finer(best[1], factor * self.fineness) or self.finer(best[1], 1.0)
         assert size is not None
         return ((best[1], size),)
 

@@ -94,7 +94,7 @@ class SlicedLayouts:
             self.target,
             self._laid_out,
             mode=self.given.time_slice,
-            share=self.given.sram_budget,
+            fraction=self.given.sram_budget,
             overrides=self.given.overrides,
         )
         return self._found

@@ -12,22 +12,38 @@ the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from math import prod
 from typing import Protocol
 
-from ...errors import NoSwitchError
-from ...graph.graph import MNGraph, MNNode
+from ...errors import NoSwitchError, PlanError
+from ...graph.graph import Location, MNGraph, MNNode
+from ...layers.base import layout_of
+from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..overrides import Overrides, whole_overrides
 from .cut_classes import Axes, Axis
-from .faster_cuts import FasterCuts
-from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large
+from .cuts import ANCHORED, Cuts
+from .matrices import narrow_matrices
+from .sliced_graph import (
+    TimeSlices,
+    crowded,
+    estimated_steps,
+    excess,
+    steps_along,
+    too_large,
+    units,
+    wide,
+)
 
 _ROUNDS = 60  # the most cuts that one search makes
-_TRIES = 4  # how often useless cuts are tried again, each time twice as fine
+_TRIES = 4  # how often pruned cuts are tried again, each time twice as fine
 _CLOSE = 8  # the most cuts that are laid out by the better planner
+_CHUNKS = 4  # a transfer of fewer parts is not worth slices
+_WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
+_WIDE = 3  # the most cuts of wide values that are tried
 
 
 class LayOut(Protocol):
@@ -54,13 +70,13 @@ def plan_time_slices(
     lay_out: LayOut,
     *,
     mode: str = "auto",
-    share: float = 1.0,
+    fraction: float = 1.0,
     overrides: Overrides | None = None,
 ) -> TimeSlices:
     """Return the slices of a graph; ``plain`` is ``planned`` before it had layouts.
 
     ``planned`` is None if the whole graph cannot be laid out. ``lay_out`` lays out a graph.
-    ``share`` is the part of LM that may be used.
+    ``fraction`` is the part of LM that may be used.
 
     With ``mode`` ``fit``, values that do not fit are cut; with ``auto``, also values that are
     faster in slices; with ``off``, only the values that ``overrides`` name. A value that does not
@@ -68,23 +84,23 @@ def plan_time_slices(
     cannot be followed.
     """
     given = overrides or {}
-    work = _Search(plain, target, partial(lay_out, overrides=whole_overrides(given)), share)
+    work = _Search(plain, target, partial(lay_out, overrides=whole_overrides(given)), fraction)
     work.fix(given)
-    fits = mode == "off" or (planned is not None and not any(too_large(planned, target, share)))
+    fits = mode == "off" or (planned is not None and not any(too_large(planned, target, fraction)))
     if planned is not None and fits and not work.fixed:
-        found = TimeSlices(planned, plain, Axes(planned), {})
+        slices = TimeSlices(planned, plain, Axes(planned), {})
     else:
         fitted = work.cut_for_final_layouts() if mode != "off" else None
-        found = fitted or work.run(finer=mode != "off")
+        slices = fitted or work.run(finer=mode != "off")
     if mode == "auto" and not given:
-        found = work.cut_wide(found)
-        found = work.narrow_matrices(found)
-    found = work.overlap_transfers(found) if mode == "auto" else found
-    return work.with_final_layouts(found) if found.sizes else found
+        slices = work.cut_wide(slices)
+        slices = work.narrow_matrices(slices)
+    slices = work.overlap_transfers(slices) if mode == "auto" else slices
+    return work.with_final_layouts(slices) if slices.sizes else slices
 
 
-class _Search(FasterCuts):
-    """Cuts that become finer until everything fits."""
+class _Search(Cuts):
+    """Cuts that become finer until everything fits, and cuts that make a program faster."""
 
     def cut_for_final_layouts(self) -> TimeSlices | None:
         """Cut only values that do not fit in the final layouts; None if that fails.
@@ -118,88 +134,88 @@ class _Search(FasterCuts):
             if now == before:
                 # The layouts of the last cut undid it. If that happens again, cut another axis.
                 undone += dict(chosen)
-                self.useless.update(one for one in undone if undone.count(one) > 1)
+                self.pruned.update(one for one in undone if undone.count(one) > 1)
                 self.forbidden.update(chosen)
             tries = (self.choose(node, rough, factor, few=True) for factor, node in over)
-            chosen = next((found for found in tries if found), ())
+            chosen = next(filter(None, tries), ())
             if not chosen:
                 break
             before = now
             self.sizes.update(chosen)
         self.sizes.clear()
-        self.useless.clear()
+        self.pruned.clear()
         return None
 
     def run(self, *, finer: bool) -> TimeSlices:
         """Cut until everything fits, or until nothing more can be cut."""
         if not finer:
             return self.laid_out()
-        found = self._hastened(self._started())
-        if self.waste > 1 and any(excess(found, self.target, self.share)):
+        slices = self._fitted(self._started())
+        if self.padding > 1 and any(excess(slices, self.target, self.fraction)):
             self._allow_padding()
-            found = self._hastened(found)
-        return self._refined(found, crowded) if found.sizes else found
+            slices = self._fitted(slices)
+        return self._cut_by(slices, crowded) if slices.sizes else slices
 
-    def _hastened(self, found: TimeSlices) -> TimeSlices:
+    def _fitted(self, slices: TimeSlices) -> TimeSlices:
         """Cut until everything fits; where a cut does not help, try much finer ones."""
-        found = self._refined(found, excess)
-        while self.useless and self.haste < 1 << _TRIES:
-            if not any(excess(found, self.target, self.share)):
+        slices = self._cut_by(slices, excess)
+        while self.pruned and self.fineness < 1 << _TRIES:
+            if not any(excess(slices, self.target, self.fraction)):
                 break
-            # A smaller slice may lie on fewer units, so that a PE's share stays the same. A much
+            # A smaller slice may lie on fewer units, so that a PE's part stays the same. A much
             # smaller one may still help.
-            self.haste *= 2
-            self.useless.clear()
-            found = self._refined(found, excess)
-        self.haste = 1
-        return found
+            self.fineness *= 2
+            self.pruned.clear()
+            slices = self._cut_by(slices, excess)
+        self.fineness = 1
+        return slices
 
     def _allow_padding(self) -> None:
         """Allow slices that are mostly padding, which are better than none."""
-        self.waste = 1
+        self.padding = 1
         self.forbidden.clear()
-        self.useless.clear()
+        self.pruned.clear()
 
-    def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
+    def _cut_by(self, slices: TimeSlices, measure: Measure) -> TimeSlices:
         """Cut for the node with the largest factor of ``measure``, until it yields no node."""
         before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], str, float] | None = None
         for _ in range(_ROUNDS):
-            over = sorted(measure(found, self.target, self.share), key=lambda it: -it[0])
+            over = sorted(measure(slices, self.target, self.fraction), key=lambda it: -it[0])
             if not over:
                 break
             factor, worst = over[0]
-            factors = {node.name: own for own, node in reversed(over)}
+            factors = {node.name: ratio for ratio, node in reversed(over)}
             if before is not None and (
                 factor > before[4] or factors.get(before[3], 0.0) >= before[4]
             ):
                 # The last cut did not help. If it did, another node may still be as much too large.
-                self.sizes, found = before[:2]
-                self.useless.update(before[2])
+                self.sizes, slices = before[:2]
+                self.pruned.update(before[2])
                 before = None
                 continue
-            chosen = self.choose(worst, found, factor)
+            chosen = self.choose(worst, slices, factor)
             if not chosen:
                 break
             classes = tuple(one for one, _ in chosen)
-            before = dict(self.sizes), found, classes, worst.name, factor
+            before = dict(self.sizes), slices, classes, worst.name, factor
             for one, size in chosen:
                 if size < self.now(one):
                     self.sizes.pop(one, None)
                     self.sizes[one] = size
             # If the layouts cannot be switched, the cut counts as one that did not help.
-            found = self.attempt() or before[1]
-        return found
+            slices = self.attempt() or before[1]
+        return slices
 
-    def with_final_layouts(self, found: TimeSlices) -> TimeSlices:
+    def with_final_layouts(self, slices: TimeSlices) -> TimeSlices:
         """Lay out the slices for the last time; keep the result if it fits and is faster."""
         sizes = dict(self.sizes)
         try:
             last = self.laid_out(last=True)
         except NoSwitchError:
-            return found
-        fits = self.sizes == sizes and not any(excess(last, self.target, self.share))
-        steps = [estimated_steps(one, self.target) for one in (found, last)]
-        return last if fits and steps[1] < steps[0] else found
+            return slices
+        fits = self.sizes == sizes and not any(excess(last, self.target, self.fraction))
+        steps = [estimated_steps(one, self.target) for one in (slices, last)]
+        return last if fits and steps[1] < steps[0] else slices
 
     def _started(self) -> TimeSlices:
         """Lay out the graph, and cut it if that is impossible without cuts.
@@ -207,30 +223,30 @@ class _Search(FasterCuts):
         The LM that a node needs is known before its operands can be switched. So cuts for nodes
         that need too much come first, then cuts of the largest values. P0305 if no cut helps.
         """
-        found: TimeSlices | None = None
+        slices: TimeSlices | None = None
         before: dict[Axis, int] | None = None
         chosen: tuple[tuple[Axis, int], ...] = ()
         for _ in range(_ROUNDS):
-            found = self.attempt()
-            if found is not None:
+            slices = self.attempt()
+            if slices is not None:
                 break
             if self.sizes == before:
                 # Layouts in DRAM padded the slices of the last cut to what they were before.
                 self.forbidden.update(chosen)
             before = dict(self.sizes)
             chosen = self._cut_largest_excess() or self._cut_largest_class()
-            if not chosen and self.waste > 1:
+            if not chosen and self.padding > 1:
                 self._allow_padding()
                 self.sizes = {one: size for one, size in self.sizes.items() if one in self.fixed}
             elif not chosen:
                 break
             self.sizes.update(chosen)
-        return found or self.laid_out()
+        return slices or self.laid_out()
 
     def _over(self, rough: TimeSlices) -> list[tuple[float, MNNode]]:
         """Return the nodes that exceed LM with their factors, largest first; switches come last."""
-        found = excess(rough, self.target, self.share)
-        return sorted(found, key=lambda it: (it[1].op == SWITCH, -it[0]))
+        over = excess(rough, self.target, self.fraction)
+        return sorted(over, key=lambda it: (it[1].op == SWITCH, -it[0]))
 
     def _cut_largest_excess(self) -> tuple[tuple[Axis, int], ...]:
         """Return cuts for the node that exceeds LM most, if one does; switches come last.
@@ -262,3 +278,112 @@ class _Search(FasterCuts):
             if best is None or rank > best[0]:
                 best = rank, one, size
         return () if best is None else (best[1:],)
+
+    # -- cuts of what fits, kept if the estimated steps become fewer ------------------------------
+
+    def cut_wide(self, slices: TimeSlices) -> TimeSlices:
+        """Cut values that leave no room for others, if the program gets faster.
+
+        An operator that fills both LMs sends everything else to DRAM, and the search finds few
+        layouts that fit.
+        """
+        pruned = set(self.pruned)
+        for _ in range(_WIDE):
+            over = sorted(wide(slices, self.target, self.fraction), key=lambda it: -it[0])
+            tries = (self.choose(node, slices, factor, few=True) for factor, node in over)
+            chosen = next(filter(None, tries), ())
+            if not chosen:
+                break
+            before, new = dict(self.sizes), {one for one, _ in chosen}
+            self.sizes.update(chosen)
+            faster = self._faster(slices, new, before)
+            self.pruned |= new if faster is None else set()
+            slices = faster or slices
+        self.pruned = pruned
+        return slices
+
+    def narrow_matrices(self, slices: TimeSlices) -> TimeSlices:
+        """Cut matrices so that the columns of a slice fit every L1B, if the program gets faster.
+
+        Rows then need not leave their L1B, not even for a wide product.
+        """
+        tried = [before := dict(self.sizes)]
+        for inner in (True, False):
+            self.sizes = narrow_matrices(self, inner=inner)
+            if not self.sizes or self.sizes in tried:
+                continue
+            tried.append(dict(self.sizes))
+            new = {one for one, size in self.sizes.items() if size != before.get(one)}
+            faster = self._faster(slices, new, before)
+            if faster is not None:
+                slices, before = faster, dict(self.sizes)
+        self.sizes = before
+        return slices
+
+    def _faster(
+        self, slices: TimeSlices, classes: set[Axis], before: dict[Axis, int]
+    ) -> TimeSlices | None:
+        """Lay out the graph with other cuts of some classes.
+
+        None, and the sizes ``before``, if it does not fit or does not get faster than ``slices``.
+        """
+        if self._may_gain(slices, classes):
+            # Slices may have no way between layouts, or none that goes with forced ones.
+            with suppress(PlanError):
+                candidate = self.laid_out(last=True)
+                steps = [estimated_steps(one, self.target) for one in (slices, candidate)]
+                if steps[1] < steps[0] and not any(excess(candidate, self.target, self.fraction)):
+                    return candidate
+        self.sizes = before
+        return None
+
+    def _may_gain(self, slices: TimeSlices, classes: set[Axis]) -> bool:
+        """Whether the nodes along some classes take so long that cuts of these may be worth it.
+
+        A cut changes little for other nodes.
+        """
+        theirs = {
+            slices.axes.of(axis)
+            for one in classes
+            for axis in self.members[one]
+            if axis[0] in slices.graph.values
+        }
+        steps = steps_along(slices, self.target, theirs)
+        return steps > _WORTH * estimated_steps(slices, self.target)
+
+    def overlap_transfers(self, slices: TimeSlices) -> TimeSlices:
+        """Cut the classes of elementwise operators and reductions so that transfers overlap work.
+
+        A slice is then as large as one buffer of L2BM. While it is computed, the next slice moves
+        to L2BM and the slice before it moves to DRAM. A cut is kept only if values in DRAM have the
+        same digits on the units as before.
+        """
+        for one in list(self.members):
+            chunks = self._chunks(slices, one)
+            free = chunks >= _CHUNKS and not self.axes.ops.get(one, set()) & ANCHORED
+            factor = chunks if free and self._may_gain(slices, {one}) else 0
+            while factor >= _CHUNKS:
+                size = self.finer(one, factor)
+                if size is not None:
+                    before = dict(self.sizes)
+                    self.sizes[one] = size
+                    finer = self.attempt()
+                    if finer is not None and units(finer) == units(slices):
+                        slices = finer
+                        break
+                    self.sizes = before
+                factor //= 2
+        return slices
+
+    def _chunks(self, slices: TimeSlices, one: Axis) -> int:
+        """Return the most parts in which a DRAM value of a class is moved; 0 for joined classes."""
+        if one in self.axes.joined:
+            return 0
+        names = {name for name, _ in self.members[one]}
+        values = [slices.graph.values[name] for name in names if name in slices.graph.values]
+        counts = [
+            len(plan_transfer(layout_of(value), self.target).chunks)
+            for value in values
+            if value.location is Location.DRAM
+        ]
+        return max(counts, default=0)

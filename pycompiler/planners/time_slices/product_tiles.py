@@ -26,13 +26,13 @@ _PER_SLICE = 50  # the cost of the beginning of a slice, in long words moved
 
 
 def best_tiles(
-    node: MNNode, graph: MNGraph, target: Target, choices: Sequence[Choice], share: float
+    node: MNNode, graph: MNGraph, target: Target, choices: Sequence[Choice], fraction: float
 ) -> tuple[tuple[Axis, int], ...]:
     """Return classes with sizes of slices, outermost loop first; empty if no sizes fit."""
     best: tuple[float, tuple[tuple[Axis, int], ...]] | None = None
     for sizes in product(*(found for _, _, found in choices)):
         small = _small(node, graph, target, choices, sizes)
-        if any(too_large(small, target, share)):
+        if any(too_large(small, target, fraction)):
             continue
         words = {
             name: small.values[name].num_lw or 0 for name in (*node.inputs, *node.outputs) if name

@@ -79,13 +79,13 @@ class TimeSlices:
         return self.graph.with_values(values)
 
 
-def excess(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+def excess(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
     """Yield the nodes whose operands do not fit LM together, with the factor of the excess."""
-    yield from too_large(found.graph, target, share)
+    yield from too_large(found.graph, target, fraction)
 
 
-def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes whose operands exceed the part ``share`` of LM, with the factor."""
+def too_large(graph: MNGraph, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
+    """Yield the nodes whose operands exceed the part ``fraction`` of LM, with the factor."""
     for node in graph.device_nodes():
         placement = LAYERS[node.op].place(node, graph)
         used: dict[Location, int] = {}
@@ -96,17 +96,17 @@ def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[fl
             if name:
                 used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
         factor = max(words / target.words(bank.memory) for bank, words in used.items())
-        if factor > share:
-            yield factor / share, node
+        if factor > fraction:
+            yield factor / fraction, node
 
 
-def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+def crowded(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
     """Yield the nodes at which the live values of a slice exceed LM, with the factor.
 
     Such a slice would go to DRAM and back between its nodes.
     """
     graph, last = found.graph, found.graph.last_use()
-    room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
+    room = _LIVE * fraction * (target.words("lm0") + target.words("lm1"))
     alive: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
         if node.side is Side.HOST:
@@ -120,10 +120,10 @@ def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[f
         alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
 
 
-def wide(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+def wide(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
     """Yield the nodes whose operands, without constants, leave little of LM, with the factor."""
     graph = found.graph
-    room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
+    room = _LIVE * fraction * (target.words("lm0") + target.words("lm1"))
     for node in graph.device_nodes():
         names = {name for name in (*node.inputs, *node.outputs) if name} - graph.constants.keys()
         factor = sum(graph.values[name].num_lw or 0 for name in names) / room

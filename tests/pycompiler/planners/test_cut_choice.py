@@ -12,7 +12,7 @@ from compiling import compiled, model_of, random_inputs, run, sampled
 from pycompiler.graph.layout import Level
 from pycompiler.graph.text import parse_graph
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners.time_slices import faster_cuts
+from pycompiler.planners.time_slices import planner
 
 BATCH = CHANNELS = 512
 #: Matrices that take more of LM1 than the next one leaves.
@@ -105,15 +105,15 @@ def test_cuts_of_matrices_are_tried_only_where_they_may_gain(
     nodes = [("MatMul", ["x", "w"], "a"), ("Relu", ["a"], "b"), ("MatMul", ["b", "v"], "y")]
     model = model_of(nodes, {"x": (64, 96)}, ["y"], weights)
     asked: list[bool] = []
-    may_gain = faster_cuts.FasterCuts._may_gain
+    may_gain = planner._Search._may_gain
 
     def noted(cuts: Any, found: Any, classes: Any) -> bool:
         asked.append(may_gain(cuts, found, classes))
         return asked[-1]
 
-    monkeypatch.setattr(faster_cuts.FasterCuts, "_may_gain", noted)
+    monkeypatch.setattr(planner._Search, "_may_gain", noted)
     for worth in (0.0, 1.1):
-        monkeypatch.setattr(faster_cuts, "_WORTH", worth)
+        monkeypatch.setattr(planner, "_WORTH", worth)
         asked.clear()
         compiled(model)
         assert asked
