@@ -36,36 +36,50 @@ class Structure:
         )
 
 
-def read_structure(text: str, file: str, pes: int) -> Structure:
-    """Read a structure file for a machine of so many PEs. Raises LinkError."""
-    reader = Reader(file, 0)
-    found: dict[str, list[Node]] = {}
+def _entries(reader: Reader, text: str) -> dict[str, list[Node]]:
+    """Return what each entry gives. Raises LinkError for unknown ones and those given twice."""
+    given: dict[str, list[Node]] = {}
     known = ("ndim", "pe_shape", "pe_local", "data_size", "data_offset", "data_layout", "boundary")
     for name, rest in reader.entries(text, "structure"):
         if name in IGNORED:
             continue
         if name not in known:
             raise reader.bad(f"there is no entry `:{name}`")
-        if name in found:
+        if name in given:
             raise reader.bad(f"`:{name}` is given twice")
         # A list may stand in parentheses of its own: `(:pe_shape (64 64))`.
         match rest:
             case [list(inner)]:
-                found[name] = inner
+                given[name] = inner
             case _:
-                found[name] = list(rest)
+                given[name] = list(rest)
+    return given
+
+
+def _boundary(reader: Reader, given: list[Node], ndim: int) -> tuple[str, ...]:
+    """Return what happens at the ends of each dimension. Raises LinkError for other words."""
+    words = [word.name for word in given if isinstance(word, Keyword)]
+    if len(words) != ndim or len(given) != ndim or not set(words) <= set(BOUNDARIES):
+        raise reader.bad(f"`:boundary` is not {ndim} words, each `:clamp` or `:periodic`")
+    return tuple(words)
+
+
+def read_structure(text: str, file: str, pes: int) -> Structure:
+    """Read a structure file for a machine of so many PEs. Raises LinkError."""
+    reader = Reader(file, 0)
+    given = _entries(reader, text)
 
     def numbers(name: str, least: int) -> tuple[int, ...] | None:
-        if name not in found:
+        if name not in given:
             return None
-        values = found[name]
+        values = given[name]
         good = [value for value in values if isinstance(value, int) and value >= least]
         if len(good) != len(values) or len(values) != ndim:
             text = " ".join(map(shown, values))
             raise reader.bad(f"`:{name} ({text})` is not {ndim} numbers from {least} on")
         return tuple(good)
 
-    match found.get("ndim"):
+    match given.get("ndim"):
         case [int(ndim)] if ndim in range(1, 4):
             pass
         case None:
@@ -77,19 +91,10 @@ def read_structure(text: str, file: str, pes: int) -> Structure:
         raise reader.bad("`:pe_shape` or `:pe_local` is missing")
     if prod(shape) != pes:
         raise reader.bad(f"`:pe_shape` has {prod(shape)} PEs, not {pes}")
-    match found.get("data_layout", [Keyword("any")]):
+    match given.get("data_layout", [Keyword("any")]):
         case [Keyword(name="any" | "native")]:
             pass
         case _:
             raise reader.bad("`:data_layout` is neither `:any` nor `:native`")
-    boundary: tuple[str, ...] | None = None
-    if "boundary" in found:
-        words = [word.name for word in found["boundary"] if isinstance(word, Keyword)]
-        if (
-            len(words) != ndim
-            or len(found["boundary"]) != ndim
-            or not set(words) <= set(BOUNDARIES)
-        ):
-            raise reader.bad(f"`:boundary` is not {ndim} words, each `:clamp` or `:periodic`")
-        boundary = tuple(words)
+    boundary = _boundary(reader, given["boundary"], ndim) if "boundary" in given else None
     return Structure(shape, numbers("data_size", 1), numbers("data_offset", 0), boundary)
