@@ -42,6 +42,6 @@ def unknown_variables(names: Iterable[str]) -> list[PycompilerError]:
     """Return P0710 for each name that begins like a variable of MLSDK and is none."""
     found = []
     for name in sorted(own for own in names if own.startswith(PREFIXES) and own not in KNOWN):
-        remedy = did_you_mean(name, KNOWN).strip() or "take it away"
+        remedy = did_you_mean(name, KNOWN).strip() or "take it away:"
         found.append(error("P0710", name=name, remedy=remedy))
     return found
