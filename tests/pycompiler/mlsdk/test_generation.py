@@ -16,6 +16,7 @@ from torch import nn
 
 from pycompiler.errors import PycompilerError
 from pycompiler.mlsdk.experimental.llm.generation import Decoder, chances
+from pycompiler.pfvm.device_functions import STORE
 from pycompiler.runtime.dram import DramTensor
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -173,6 +174,20 @@ def test_the_cache_stays_where_it_is(
         read, new = (sum(words[way] for words in moved) for way in ("read", "written"))
         # Each long word of its image once, and as many are written.
         assert read == new == -(-POSITIONS * WIDTH // 2 // BURST) * BURST
+
+
+def test_a_token_writes_its_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A longer cache is read once, and written where the row is: in two runs of DRAM."""
+    monkeypatch.setitem(globals(), "POSITIONS", 320)
+    model, shared = Small().eval(), context("emu2:mini")
+    decoder = Decoder(shared, model, tmp_path, positions=POSITIONS, chunk=1, quiet=True)
+    assert list(decoder.generate(PROMPT, 4, stop=())) == most_likely(model, PROMPT, 4)
+    rows = json.loads((tmp_path / "decode" / "report.json").read_text())["nodes"]
+    moved = {"read": 0, "written": 0}
+    for row in rows:
+        if "length" not in row["node"] and (".cache." in row["node"] or row["op"] == STORE):
+            moved = {way: count + row["dram_words"][way] for way, count in moved.items()}
+    assert moved == {"read": POSITIONS * WIDTH, "written": 2 * 2 * BURST}
 
 
 @pytest.mark.parametrize(
