@@ -34,6 +34,9 @@ VERSIONS = sorted(path.name for path in FOLDER.iterdir())
 #: What a later version took away, after a release in which it was deprecated: kind, name, version.
 GONE: frozenset[tuple[str, str, str]] = frozenset()
 
+#: What users import; all other modules are private.
+DOORS = ("boards", "graph", "mlsdk", "partitioning", "plugins", "runtime.app_file", "torch_backend")
+
 
 @pytest.fixture(params=VERSIONS)
 def frozen(request: pytest.FixtureRequest) -> Path:
@@ -58,6 +61,22 @@ def test_the_packages_have_one_version() -> None:
     for text in ((ROOT / name).read_text() for name in files):
         (version,) = re.findall(r'^\W*version\W+([\d.]+)"', text, re.MULTILINE)
         assert version == __version__
+
+
+def test_pages_and_examples_import_what_is_public() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*")]
+    texts = [path.read_text() for path in pages if path.suffix in (".md", ".py", ".ipynb")]
+    by_hand = [text for text in texts if not text.startswith("<!-- Generated")]
+    found = {
+        name
+        for text in by_hand
+        for name in re.findall(r"(?:from|import) pycompiler\.([\w.]+)", text)
+    }
+    assert {
+        name for name in found if not f"{name}.".startswith(tuple(f"{d}." for d in DOORS))
+    } == set()
+    shown = (ROOT / "docs/stability.md").read_text()
+    assert [door for door in DOORS if f"`pycompiler.{door}`" not in shown] == []
 
 
 def test_names_stay(frozen: Path, today: Path) -> None:
