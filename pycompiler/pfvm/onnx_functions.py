@@ -68,6 +68,9 @@ def write_out_functions(model: onnx.ModelProto, types: dict[str, TensorType]) ->
     out.functions.extend(functions)
     out.opset_import.append(onnx.helper.make_opsetid(_DOMAIN, 1))
     made = inlined(out, all_of_them=False)
+    for node in made.graph.node:
+        while node.input and not node.input[-1]:  # an operand that the call left out
+            node.input.pop()
     left = [opset for opset in made.opset_import if opset.domain != _DOMAIN]
     del made.opset_import[:]
     made.opset_import.extend(left)
