@@ -199,7 +199,7 @@ def _activations(given: Given) -> Iterator[str]:
 
 
 def _indices(given: Given) -> Iterator[str]:
-    """Look at constant places of ScatterElements."""
+    """Look at constant places along an axis."""
     shape, data = given.shape(0), given.data(1)
     axis = int(given.attribute("axis", 0))
     if shape and data is not None and -len(shape) <= axis < len(shape):
@@ -209,11 +209,11 @@ def _indices(given: Given) -> Iterator[str]:
 
 
 def _places(given: Given) -> Iterator[str]:
-    """Look at constant places of ScatterND."""
-    shape, data = given.shape(0), given.data(1)
-    if shape and data is not None and data.ndim and data.shape[-1] <= len(shape):
-        for axis in range(data.shape[-1]):
-            check_places(given.node, data[..., axis], axis, shape[axis])
+    """Look at constant places along several axes, behind those of a batch."""
+    shape, data, first = given.shape(0), given.data(1), int(given.attribute("batch_dims", 0))
+    if shape and data is not None and data.ndim and data.shape[-1] <= len(shape[first:]):
+        for place, size in enumerate(shape[first:][: data.shape[-1]]):
+            check_places(given.node, data[..., place], first + place, size)
     return
     yield
 
@@ -304,7 +304,8 @@ FORM_RULES: dict[str, tuple[Rule, ...]] = {
     "CumProd": (_axis_input,),
     **dict.fromkeys(_EACH, (_activations,)),
     "ScatterElements": (_axis(0), _indices),
-    "ScatterND": (_places,),
+    **dict.fromkeys(("Gather", "GatherElements"), (_indices,)),
+    **dict.fromkeys(("GatherND", "ScatterND"), (_places,)),
     "Div": (_divisor,),
     "Mod": (_divisor,),
     "Einsum": (_equation,),

@@ -79,25 +79,6 @@ def _reshape(given: Given) -> Iterator[str]:
         yield f"{shown} is not {after}"
 
 
-def _gather(given: Given) -> Iterator[str]:
-    table, indices = given.ends()[0], given.data(1)
-    if indices is not None and table:
-        axis = int(given.attribute("axis", 0)) % len(table)
-        check_places(given.node, indices, axis, table[axis])
-    return
-    yield
-
-
-def _gather_nd(given: Given) -> Iterator[str]:
-    table, indices = given.ends()[0], given.data(1)
-    if indices is not None and indices.ndim:
-        first = int(given.attribute("batch_dims", 0))
-        for place in range(indices.shape[-1]):
-            check_places(given.node, indices[..., place], first + place, table[first + place])
-    return
-    yield
-
-
 def _conv(given: Given) -> Iterator[str]:
     """Compare channels, groups, kernel and bias; ONNX's inference looks at the pixels only."""
     (image, result), weights = given.ends(), given.shape(1)
@@ -158,6 +139,4 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     **dict.fromkeys(("Conv", "ConvTranspose"), (_conv,)),
     "Reshape": (_same_count, _reshape),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze", "Transpose"), (_same_count,)),
-    **dict.fromkeys(("Gather", "GatherElements"), (_gather,)),
-    "GatherND": (_gather_nd,),
 }
