@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..graph.graph import Attribute, MNGraph, MNNode
+from ..pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 
 Shape = tuple[int, ...]
 #: The operators that make windows.
-MOVES = ("Slice", "Pad", "Concat")
+MOVES = ("Slice", "Pad", "Concat", "Reshape", TILES)
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def windows_of(graph: MNGraph) -> dict[str, Window]:
             ring = _ring(node, found, graph)
             if ring is not None:
                 found[node.outputs[0]] = ring
+        if node.op == "Reshape" and (moved := _moved(node, found, graph)) is not None:
+            found[node.outputs[0]] = moved
         # Facts that are no attributes are values, which are not known.
         if node.op not in _SHIFTS or any(node.inputs[1:]):
             continue
@@ -77,6 +80,27 @@ def _ring(node: MNNode, windows: Mapping[str, Window], graph: MNGraph) -> Window
     near = (end.offset[axis] + size // 2) % size - size // 2
     offset = (*end.offset[:axis], near, *end.offset[axis + 1 :])
     return Window(end.source, offset, rings=end.rings | {axis})
+
+
+def _moved(node: MNNode, windows: Mapping[str, Window], graph: MNGraph) -> Window | None:
+    """Return the window of a Reshape that joins parts of tiles; long axes move so."""
+    part = windows.get(node.inputs[0])
+    tiles = None if part is None else graph.producers().get(part.source)
+    if part is None or tiles is None or tiles.op != TILES or tiles.inputs[0] in windows:
+        return None
+    facts = dict(tiles.attributes)
+    rows, shape = [_ints(facts, name) or () for name in TILE_FACTS], graph.values[part.source].shape
+    (axis, count, places, before, _), shift = [row[0] for row in rows], [0] * (len(shape) - 1)
+    shift[axis] = part.offset[axis + 1] - before
+    apart = (
+        len(rows[0]) > 1
+        or TILE_RINGS in facts
+        or sum(map(abs, part.offset)) > part.offset[axis + 1]
+    )
+    joined = (*shape[:axis], count * places, *shape[axis + 2 :])
+    if apart or graph.values[node.outputs[0]].shape != joined:
+        return None
+    return Window(tiles.inputs[0], tuple(shift), padded=True, zeros=True)
 
 
 def _starts(facts: Mapping[str, Attribute], shape: Shape) -> Shape | None:

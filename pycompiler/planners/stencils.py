@@ -16,7 +16,7 @@ from math import prod
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.draft import Edit
 from ..graph.dtypes import device_dtype
-from ..graph.graph import Attribute, MNGraph, MNNode, TensorType
+from ..graph.graph import MNGraph, MNNode, TensorType
 from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.crop import CROP
 from ..layers.elementwise import Elementwise
@@ -30,7 +30,9 @@ from .stencil_windows import MOVES, Shape, Window, window_of, windows_of
 #: The element types of values that are cut.
 _CUT = ("float", "double", "bool")
 #: The tiles of a PE take at most this share of LM0, and at most so many axes are cut.
-_SHARE, _AXES = 1 / 8, 4
+_SHARE, _AXES = 1 / 4, 4
+#: Halos come from at most so many tiles on each side.
+_NEIGHBOURS = 4
 
 
 @dataclass
@@ -202,7 +204,7 @@ def _tiles_of(group: _Group, graph: MNGraph, target: Target) -> dict[int, _Tile]
             not 1 < prod(counts) <= units
             or open_ring
             or any(
-                tile.count > 1 and max(far[0][axis], far[1][axis]) > tile.places
+                tile.count > 1 and max(far[0][axis], far[1][axis]) > _NEIGHBOURS * tile.places
                 for axis, tile in tiles.items()
             )
         ):
@@ -247,17 +249,17 @@ class _Cut:
 
     def edit(self) -> Edit:
         """Return it."""
-        makers = self._graph.producers()
-        for node in self._group.nodes:
-            for name in dict.fromkeys(node.inputs):
-                if name in self._group.windows or name in self._group.spread:
-                    self._edit.inputs[node.name, name] = self._taken(name, node)
-            self._result(node)
-        for name in self._group.moved:
-            maker = makers[name]
-            taken = self._taken(name, maker)
-            self._edit.before[maker.name] += self._joined(taken, name, maker)
-            self._edit.gone.add(maker.name)
+        for node in self._graph.nodes:
+            (out, *_) = node.outputs
+            if node.name in self._names:
+                for name in dict.fromkeys(node.inputs):
+                    if name in self._group.windows or name in self._group.spread:
+                        self._edit.inputs[node.name, name] = self._taken(name, node)
+                self._result(node)
+            elif out in self._group.moved:
+                taken = self._taken(out, node)
+                self._edit.before[node.name] += self._joined(taken, out, node)
+                self._edit.gone.add(node.name)
         return self._edit
 
     def _value(self, name: str, like: str, shape: Sequence[int]) -> str:
@@ -268,55 +270,35 @@ class _Cut:
         return name
 
     def _shape(self, like: str, reach: Mapping[int, int]) -> list[int]:
-        """Return a value's shape in tiles that have so many places."""
+        """Return a value's shape in tiles that have so many places, or their own."""
         out: list[int] = []
         for axis, size in enumerate(self._graph.values[like].shape):
-            tile = self._tiles.get(axis)
-            out += [] if tile is None or tile.count == 1 else [tile.count]
-            out.append(size if tile is None else reach[axis])
+            tile = self._tiles.get(axis, _Tile(1, size))
+            out += [tile.count, reach.get(axis, tile.places)][tile.count == 1 :]
         return out
-
-    @property
-    def _places(self) -> dict[int, int]:
-        return {axis: tile.places for axis, tile in self._tiles.items()}
 
     def _taken(self, name: str, near: MNNode) -> str:
         """Return the tiles of a window, which a node needs."""
-        if (known := self._known.get(name)) is not None:
-            return known
-        if name in self._group.spread:
+        if name in self._group.spread and name not in self._known:
             self._known[name] = self._spread(name, near)
+        if name in self._known:
             return self._known[name]
-        window = self._group.windows[name]
+        window, tiles = self._group.windows[name], self._tiles.items()
         source, (before, behind) = window.source, _halo(self._offsets[window.source])
-        reach = {
-            axis: before[axis] + tile.places + behind[axis] for axis, tile in self._tiles.items()
-        }
-        cut = self._cuts.get(source)
-        if cut is None:
-            cut = self._cuts[source] = self._value(
-                f"{source}.tiles", source, self._shape(source, reach)
-            )
-            rows = [
-                (axis, tile.count, tile.places, before[axis], reach[axis])
-                for axis, tile in self._tiles.items()
-            ]
-            ends = tuple(int(axis in self._group.rings(source)) for axis in self._tiles)
-            facts = (*_facts(rows), *(((TILE_RINGS, ends),) if any(ends) else ()))
-            self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), facts), near)
-        self._known[name] = cut
-        if all(reach[axis] == tile.places for axis, tile in self._tiles.items()):
+        reach = {axis: before[axis] + tile.places + behind[axis] for axis, tile in tiles}
+        if source not in self._cuts:
+            cut = self._value(f"{source}.tiles", source, self._shape(source, reach))
+            rings = self._group.rings(source)
+            rows = [(a, t.count, t.places, before[a], reach[a], int(a in rings)) for a, t in tiles]
+            self._put_tiles(source, cut, rows, near)
+            self._cuts[source] = cut
+        cut = self._known[name] = self._cuts[source]
+        if all(reach[axis] == tile.places for axis, tile in tiles):
             return cut
-        taken = self._value(f"{name}.window", name, self._shape(name, self._places))
-        self._known[name] = taken
+        taken = self._known[name] = self._value(f"{name}.window", name, self._shape(name, {}))
         starts = tuple(before[axis] + window.offset[axis] for axis in self._tiles)
-        ends = tuple(
-            start + tile.places for start, tile in zip(starts, self._tiles.values(), strict=True)
-        )
-        inner = tuple(
-            axis + sum(tile.count > 1 for other, tile in self._tiles.items() if other <= axis)
-            for axis in self._tiles
-        )
+        ends = tuple(start + tile.places for start, (_, tile) in zip(starts, tiles, strict=True))
+        inner = tuple(a + sum(t.count > 1 for other, t in tiles if other <= a) for a in self._tiles)
         ones = (1,) * len(starts)
         along = ("starts", starts), ("ends", ends), ("axes", inner), ("steps", ones)
         self._put(MNNode(f"{taken}.Slice", "Slice", (cut,), (taken,), along), near)
@@ -325,23 +307,20 @@ class _Cut:
     def _spread(self, name: str, near: MNNode) -> str:
         """Return a value that is spread over some axes, with tiles along the others."""
         shape = self._graph.values[name].shape
-        missing = self._rank - len(shape)
-        rows: list[tuple[int, ...]] = []
-        cut: list[int] = []
-        whole: list[int] = []
+        missing, rows = self._rank - len(shape), list[tuple[int, ...]]()
+        cut, whole = list[int](), list[int]()
         for axis, size in enumerate((*(1,) * missing, *shape)):
             tile = self._tiles.get(axis)
             own = [size]
             if tile is not None and size > 1:
-                rows.append((axis - missing, tile.count, tile.places, 0, tile.places))
-                own = [tile.count, tile.places] if tile.count > 1 else [tile.places]
+                rows.append((axis - missing, tile.count, tile.places, 0, tile.places, 0))
+                own = [tile.count, tile.places][tile.count == 1 :]
             cut += own if axis >= missing else []
             whole += own if tile is None or size > 1 or tile.count == 1 else [1, 1]
         source = name
         if rows:
             source = self._value(f"{name}.cut", name, cut)
-            made = MNNode(f"{source}.{TILES}", TILES, (name,), (source,), _facts(rows))
-            self._put(made, near)
+            self._put_tiles(name, source, rows, near)
         result = self._value(f"{name}.tiles", name, whole)
         self._put(MNNode(f"{result}.Reshape", "Reshape", (source,), (result,)), near)
         return result
@@ -349,39 +328,34 @@ class _Cut:
     def _put(self, made: MNNode, near: MNNode) -> None:
         self._edit.before[near.name].append(made.near(near))
 
+    def _put_tiles(self, source: str, cut: str, rows: Sequence[Shape], near: MNNode) -> None:
+        *columns, ends = zip(*rows, strict=True)
+        facts = (*zip(TILE_FACTS, columns, strict=True), (TILE_RINGS, ends))
+        facts = facts if any(ends) else facts[:-1]
+        self._put(MNNode(f"{cut}.{TILES}", TILES, (source,), (cut,), facts), near)
+
     def _result(self, node: MNNode) -> None:
         """Let a node make tiles, and join them for readers outside of the group."""
-        (out,) = node.outputs
-        own = self._value(f"{out}.tiled", out, self._shape(out, self._places))
+        (out,), readers = node.outputs, self._readers.get(node.outputs[0], ())
+        own = self._value(f"{out}.tiled", out, self._shape(out, {}))
         self._edit.outputs[node.name, out] = own
-        inside = [one for one in self._readers.get(out, ()) if one.name in self._names]
-        self._edit.inputs |= {(one.name, out): own for one in inside}
-        if (
-            out in self._kept
-            or out in self._offsets
-            or len(inside) < len(self._readers.get(out, ()))
-        ):
+        inside = [one.name for one in readers if one.name in self._names]
+        self._edit.inputs |= {(name, out): own for name in inside}
+        if out in self._kept or out in self._offsets or len(inside) < len(readers):
             self._edit.behind[node.name] += self._joined(own, out, node)
 
     def _joined(self, tiled: str, result: str, near: MNNode) -> list[MNNode]:
         """Return the nodes that make the result of its tiles."""
-        shape = self._graph.values[result].shape
-        whole = [
-            self._tiles[axis].count * self._tiles[axis].places if axis in self._tiles else size
-            for axis, size in enumerate(shape)
-        ]
-        if whole == [*shape]:
+        whole = [*self._graph.values[result].shape]
+        for axis, tile in self._tiles.items():
+            whole[axis] = tile.count * tile.places
+        if (*whole,) == self._graph.values[result].shape:
             return [MNNode(f"{result}.join", "Reshape", (tiled,), (result,)).near(near)]
         joined = self._value(f"{result}.whole", result, whole)
         return [
             MNNode(f"{result}.join", "Reshape", (tiled,), (joined,)).near(near),
             MNNode(f"{result}.{CROP}", CROP, (joined,), (result,)).near(near),
         ]
-
-
-def _facts(rows: Sequence[tuple[int, ...]]) -> tuple[tuple[str, Attribute], ...]:
-    """Return the attributes of MNCoreTiles for axes with their numbers."""
-    return tuple(zip(TILE_FACTS, zip(*rows, strict=True), strict=True))
 
 
 TILE_STENCILS = FlowRewrite("tile_stencils", "", _tiled)

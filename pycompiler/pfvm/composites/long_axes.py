@@ -14,13 +14,19 @@ from math import gcd, isqrt, prod
 
 import numpy as np
 
+from ..held import array_of
 from . import in_dram
 from .tiles import Tiling, tiled
-from .writer import Writer
+from .writer import REALS, Writer
 
 #: A Slice that keeps this part of an axis, from its beginning, has no code (MNCoreCrop).
 _CROPPED = 3 / 4
+#: A move by at most this part of an axis brings elements from the next tile only.
+_NEAR = 16
 _Ends = tuple[int, int]
+Shape = tuple[int, ...]
+#: Stands for zeros, which a Pad brings.
+_ZERO = "0"
 
 
 def is_long(write: Writer, size: int, *ends: int) -> bool:
@@ -51,8 +57,7 @@ def cut(write: Writer, value: str, shape: Sequence[int], axis: int, start: int, 
     cropped = not start and count >= _CROPPED * size
     if cropped or not is_long(write, size, start, count):
         return write.cut(value, [axis], [start], [stop])
-    rows = _Rows.of(write, value, shape, axis, count)
-    return rows.flat(rows.shifted(start, count), count)
+    return _moved(write, value, shape, axis, start, count)
 
 
 def is_long_range(write: Writer, shape: Sequence[int], axis: int, chosen: range) -> bool:
@@ -127,24 +132,30 @@ def split(write: Writer) -> bool:
 
 
 def concat(write: Writer) -> str | bool:
-    """Join inputs along a long axis: each is padded to the whole length, and has its elements."""
-    shape = write.types[write.node.output[0]].shape
+    """Join inputs along a long axis: each is padded to the whole length, and has its elements.
+
+    So are new values between zeros, or between the ends of an old value, on any axis: what stencils
+    make of such a choice stays in tiles.
+    """
+    shape, inputs = write.types[write.node.output[0]].shape, write.node.input
     axis = int(write.attribute("axis", 0)) % len(shape)
-    shapes = [write.types[name].shape for name in write.node.input]
+    shapes = [write.types[name].shape for name in inputs]
     ends = list(accumulate(one[axis] for one in shapes))
+    begins = [0, *ends[:-1]]
     few = len(shapes) <= in_dram.MOST_RUNS
     if few and needs_dram(write, shape, axis, *ends):
-        named = list(zip(write.node.input, shapes, strict=True))
+        named = list(zip(inputs, shapes, strict=True))
         parts = [(name, own) for name, own in named if prod(own)]
         return write.op("Identity", in_dram.concat(write, parts, axis))
-    if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
+    update = _update(write, shape, axis, begins)
+    if not any(update) and (not is_long(write, shape[axis], *ends) or not write.has_room(shape)):
         return False
     found, total = "", shape[axis]
-    for name, own, end in zip(write.node.input, shapes, ends, strict=True):
-        if not prod(own):
+    for name, own, begin, old in zip(inputs, shapes, begins, update, strict=True):
+        if not prod(own) or old == _ZERO:
             continue
-        begin = end - own[axis]
-        wide = pad(write, name, own, axis, (begin, total - end))
+        around = begin, total - begin - own[axis]
+        wide = old or pad(write, name, own, axis, around)
         place = np.arange(total).reshape(-1, *(1,) * (len(shape) - 1 - axis))
         if not found:
             found = wide
@@ -153,6 +164,31 @@ def concat(write: Writer) -> str | bool:
         else:
             found = write.op("Where", write.constant(place >= begin, "behind"), wide, found)
     return write.op("Identity", found)
+
+
+def _update(write: Writer, shape: Shape, axis: int, begins: Sequence[int]) -> Sequence[str]:
+    """Return what stands around one new part of a Concat: zeros, or an old value; else nothing."""
+    found = list[str]()
+    for name, begin in zip(write.node.input, begins, strict=True):
+        data = write.data.get(name)
+        zeros = data is not None and not data.any() and not np.signbit(data).any()
+        found.append(_ZERO if zeros else _cut_of(write, name, begin, shape, axis))
+    around = {*found} - {""}
+    update = found.count("") == 1 == len(around) and (around == {_ZERO} or found[0] == found[-1])
+    return found if update and write.type(0).elem in REALS else [""] * len(found)
+
+
+def _cut_of(write: Writer, name: str, begin: int, shape: Shape, axis: int) -> str:
+    """Return the value of a shape whose elements from ``begin`` on, along an axis, this one has."""
+    maker = write.makers.get(name)
+    if maker is None or maker.op_type != "Slice" or write.types[maker.input[0]].shape != shape:
+        return ""
+    facts = [array_of(write.held[one]) for one in maker.input[1:] if one in write.held]
+    if not len(maker.input) - 1 == len(facts) > 2 or any(fact.size != 1 for fact in facts):
+        return ""
+    start, _, along, *step = (int(fact.reshape(())) for fact in facts)
+    same = along % len(shape) == axis and start % shape[axis] == begin and step in ([], [1])
+    return maker.input[0] if same else ""
 
 
 def expand(write: Writer) -> str | bool:
@@ -180,101 +216,60 @@ def pad(
     if not is_long(write, max(size, total), before, size, total):
         amounts = write.ints(ends)
         return write.op("Pad", value, amounts, filler or _zero(write), write.ints([axis]))
-    rows = _Rows.of(write, value, shape, axis, total, filled=bool(filler))
-    columns = rows.columns
-    front = -(-before // columns)
-    first = front * columns - before
-    behind = max(0, -(-(first + total) // columns) - front - rows.count)
-    sizes = list(rows.shape)
-    value = pad(write, rows.value, sizes, axis, (front, behind), filler)
-    sizes[axis] += front + behind
-    more = _Rows(write, value, sizes, axis)
-    return more.flat(more.shifted(first, total), total)
+    value = _moved(write, value, shape, axis, -before, total)
+    if not filler:
+        return value
+    place = np.arange(total).reshape(-1, *(1,) * (len(shape) - 1 - axis))
+    inside = (before <= place) & (place < before + size)
+    if write.type(0).elem == "bool":
+        around = write.op("And", write.constant(~inside, "around"), filler)
+        return write.op("Or", value, around)
+    return write.op("Where", write.constant(inside, "inside"), value, filler)
+
+
+def _moved(
+    write: Writer, value: str, shape: Sequence[int], axis: int, start: int, count: int
+) -> str:
+    """Append ``count`` elements from a place on, which may be before the first; zeros are outside.
+
+    The axis is cut into rows. Each takes what moves into it from the next one.
+    """
+    assert write.target is not None
+    size = shape[axis]
+    if abs(start) * _NEAR <= min(size, count):  # to the neighbour, in as many rows as there are PEs
+        least = -(-max(size, count) // prod(write.target.pe_shape))
+        columns, row, column = max(least, abs(start)), 0, start
+        rows = -(-max(size, count) // columns)
+    else:
+        # The last row of the result is cropped, which has no code if it is a small part.
+        most = min(write.rows, count // 4) if count > write.rows else write.rows
+        columns = min(most // 2, 1 << isqrt(max(size, count)).bit_length())
+        row = start // columns if start > 0 else -(-start // columns)
+        column = start - row * columns
+        rows = -(-(size - min(0, column)) // columns)
+    before, reach = max(0, -column), columns + abs(column)
+    pads = [(0, 0)] * len(shape)
+    pads[axis] = before, (rows - 1) * columns + reach - before - size
+    wide = [*shape[:axis], rows, reach, *shape[axis + 1 :]]
+    if rows == 1:
+        value = write.reshape(write.padded(value, range(len(shape)), pads), wide)
+    else:
+        value = tiled(write, value, shape, pads, {axis: Tiling(rows, columns, columns, reach, 1)})
+    if column:
+        first = column + before
+        value = write.cut(value, [axis + 1], [first], [first + columns])
+        wide[axis + 1] = columns
+    wanted = -(-count // columns) if row else max(rows, -(-count // columns))
+    low, high = max(0, row), max(1, min(row + wanted, rows))
+    if (low, high) != (0, rows):
+        value = cut(write, value, wide, axis, low, high)
+        wide[axis] = high - low
+    if (ends := (low - row, row + wanted - high)) != (0, 0):
+        value = pad(write, value, wide, axis, ends)
+    whole = wanted * columns
+    value = write.reshape(value, (*shape[:axis], whole, *shape[axis + 1 :]))
+    return write.cut(value, [axis], [0], [count]) if count < whole else value
 
 
 def _zero(write: Writer) -> str:
     return write.own(np.asarray(0), "zero")
-
-
-class _Rows:
-    """A value whose axis is cut into rows (``axis``) and columns (the axis behind it)."""
-
-    def __init__(self, write: Writer, value: str, shape: Sequence[int], axis: int):
-        self.write, self.value, self.shape, self.axis = write, value, tuple(shape), axis
-
-    @staticmethod
-    def of(
-        write: Writer, value: str, shape: Sequence[int], axis: int, count: int, filled: bool = False
-    ) -> _Rows:
-        """Cut an axis of which ``count`` elements are wanted; zeros may fill the last row.
-
-        With ``filled`` there are no such zeros.
-        """
-        size = shape[axis]
-        # The last row of the result is cropped, which has no code if it is a small part.
-        most = min(write.rows, count // 4) if count > write.rows else write.rows
-        near = min(most, 1 << isqrt(size).bit_length())
-        whole = [d for d in range(2, min(most, 4 * near) + 1) if size % d == 0 and size // d > 1]
-        best = min(whole, key=lambda d: max(d, size // d), default=0)
-        if filled or (best and max(best, size // best) <= 4 * near):
-            columns = best or size
-            wide = (*shape[:axis], size // columns, columns, *shape[axis + 1 :])
-            return _Rows(write, write.reshape(value, wide), wide, axis)
-        rows = -(-size // near)
-        pads = [(0, (rows * near - size) * (at == axis)) for at in range(len(shape))]
-        wide = (*shape[:axis], rows, near, *shape[axis + 1 :])
-        if rows == 1:
-            value = write.reshape(write.padded(value, range(len(shape)), pads), wide)
-        else:
-            value = tiled(write, value, shape, pads, {axis: Tiling(rows, near, near, near, 1)})
-        return _Rows(write, value, wide, axis)
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return self.shape[self.axis]
-
-    @property
-    def columns(self) -> int:
-        """The number of columns."""
-        return self.shape[self.axis + 1]
-
-    def shifted(self, first: int, count: int) -> _Rows:
-        """Append rows of the elements from ``first`` on; behind ``count`` elements come any."""
-        row, column = divmod(first, self.columns)
-        rows = -(-count // self.columns)
-        if not column:
-            return self._of_rows(self, row, rows)
-        left = self._of_rows(self._of_columns(column, self.columns), row, rows)
-        right = self._of_rows(self._of_columns(0, column), row + 1, rows)
-        value = self.write.op("Concat", left.value, right.value, axis=self.axis + 1)
-        return self._like(value, rows, self.columns)
-
-    def _like(self, value: str, rows: int, columns: int) -> _Rows:
-        sizes = (*self.shape[: self.axis], rows, columns, *self.shape[self.axis + 2 :])
-        return _Rows(self.write, value, sizes, self.axis)
-
-    def _of_columns(self, start: int, stop: int) -> _Rows:
-        value = self.write.cut(self.value, [self.axis + 1], [start], [stop])
-        return self._like(value, self.count, stop - start)
-
-    @staticmethod
-    def _of_rows(rows: _Rows, start: int, count: int) -> _Rows:
-        """Append some rows; behind the last row there are zeros."""
-        write, sizes, axis, value = rows.write, list(rows.shape), rows.axis, rows.value
-        stop = min(rows.count, start + count)
-        if stop <= start:  # only what lies behind the last element is wanted
-            start, stop = rows.count - 1, rows.count
-        if stop - start < rows.count:
-            value = cut(write, value, sizes, axis, start, stop)
-        sizes[axis] = stop - start
-        if sizes[axis] < count:
-            value = pad(write, value, sizes, axis, (0, count - sizes[axis]))
-        return rows._like(value, count, rows.columns)
-
-    def flat(self, rows: _Rows, count: int) -> str:
-        """Join rows and columns again; return the first ``count`` elements."""
-        sizes, axis = rows.shape, rows.axis
-        whole = rows.count * rows.columns
-        value = self.write.reshape(rows.value, (*sizes[:axis], whole, *sizes[axis + 2 :]))
-        return self.write.cut(value, [axis], [0], [count]) if count < whole else value

@@ -59,6 +59,8 @@ class Writer:
     given: frozenset[str] = frozenset()
     #: the nodes that make the inputs, and those before them, by the names of their results
     makers: Mapping[str, onnx.NodeProto] = field(default_factory=dict)
+    #: all constants of the model
+    held: Mapping[str, onnx.TensorProto] = field(default_factory=dict)
     #: how often other operators of the model pass over the pixels of a convolution, in the mean
     passes: float = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -344,7 +346,7 @@ def rewritten(
     for node in model.graph.node:
         if (rule := rule_of(node)) is not None:
             read = {n: array_of(data[n]) for n in node.input if n in data}
-            write = Writer(node, types, taken, read, given=given, makers=makers, **known)
+            write = Writer(node, types, taken, read, given=given, makers=makers, held=data, **known)
             if found := rule(write):
                 if isinstance(found, str):
                     write.nodes[-1].output[:] = node.output[:1]

@@ -173,6 +173,34 @@ def test_rings(shape: tuple[int, ...]) -> None:
     assert (TILES in {node.op for node in result.graph.nodes}) == any(n % 2 == 0 for n in shape)
 
 
+@pytest.mark.parametrize("size", [(31, 99), (2101, 2999)])
+def test_ends_that_stay(size: tuple[int, int]) -> None:
+    """What a Concat puts between the ends of an old value, or between zeros, is cut; any length."""
+    seed = random.randrange(10**6)
+    print(f"{seed=}")
+    rng = random.Random(seed)
+    shape, far = (rng.randrange(*size),), rng.choice([1, 2, 3])
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        a, none = given["a"], torch.zeros(far)
+        for _ in range(3):
+            inner = 0.5 * (a[: -2 * far] - a[2 * far :]) + a[far:-far]
+            a = torch.cat([a[:far], inner, a[-far:]])
+        wide = torch.cat([none, a, none])
+        return {"y": a, "z": wide[2 * far :] - wide[: -2 * far]}
+
+    given = {"a": torch.randn(*shape)}
+    given["a"][::7] = -0.0
+    result, report = compiled(optimise(export(function, given)), "mncore2")
+    assert report["host_fallback"] == []
+    found, wanted = run(result, {"a": given["a"].numpy()}, "mncore2"), function(given)
+    for name, one in wanted.items():
+        assert np.array_equal(found[name], one.numpy())
+    operators = {node.op for node in result.graph.nodes}
+    assert TILES in operators
+    assert "Concat" not in operators
+
+
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
 @pytest.mark.parametrize("number", range(tried(4)))
 def test_drawn_stencils(number: int, machine: str) -> None:
