@@ -17,6 +17,9 @@ from pathlib import Path
 import torch
 from torch.nn.functional import relu
 
+from pycompiler.cost.moves import latency
+from pycompiler.machine import load_target
+
 from . import arrays, grids, particles, products, signals, solvers, tables  # noqa: F401
 from .measure import DTYPES, measure
 from .programs import PROGRAMS, Program
@@ -62,7 +65,26 @@ def summary(rows: Mapping[tuple[str, str], Cells]) -> list[str]:
                 f"In {dtype}, cycles are {mean:.1f} times the bound, as a geometric mean of"
                 f" {len(own)} programs. The worst: {text}."
             )
+            own = {name: _above_latency(rows[name, dtype]) for name in own}
+            mean = math.exp(sum(map(math.log, own.values())) / len(own))
+            worst = sorted(own, key=own.__getitem__, reverse=True)[:10]
+            text = ", ".join(f"{name} {own[name]:,.0f}" for name in worst)
+            lines.append(
+                f"Over the larger of the bound and {_least():,} cycles, that is {mean:.1f}."
+                f" The worst: {text}."
+            )
     return lines
+
+
+def _least() -> int:
+    """Return the cycles of a program that reads a word from DRAM and writes one: two MVs."""
+    return 2 * latency(load_target("mncore2"))
+
+
+def _above_latency(cells: Cells) -> float:
+    """Return the cycles of a row over its bound, which is at least the latency of two MVs."""
+    cycles, factor = (float(cells[place].replace(",", "")) for place in (6, 7))
+    return cycles / max(cycles / factor, _least())
 
 
 def page_with(page: str, rows: Mapping[tuple[str, str], Cells]) -> str:

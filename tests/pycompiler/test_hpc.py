@@ -77,6 +77,8 @@ def test_the_page_has_the_rows(
     assert "3 rows: 2 right on the device, 0 right with operators on the host" in page
     assert "0 refused, 1 wrong" in page
     assert "In singles, cycles are 4.0 times the bound" in page
+    # Bounds of 617 and 154 cycles; two MVs take 512.
+    assert "Over the larger of the bound and 512 cycles, that is 2.2." in page
     assert {key: list(cells) for key, cells in command.rows_of(page).items()} == made
     # A row that is measured again takes the place of its own; the other ones stay.
     file = tmp_path / "hpc.md"
