@@ -202,7 +202,7 @@ def move_lines(
     columns: Sequence[NDArray[np.int64]],
     facts: _Facts,
     level: int,
-    place: tuple[bool, bool, bool, bool, int | None],
+    place: tuple[bool, bool, bool, bool, int | None, bool],
 ) -> tuple[list[tuple[Any, ...]], tuple[str, int, int] | None]: ...
 def compare_units(units: int, count: int) -> tuple[int, int] | None: ...
 

@@ -42,6 +42,11 @@ def broadcast_rate(target: Target) -> Fraction:
     return rate(target, "mvb", "pdm_to_l2bm", src_group=0)
 
 
+def exchange_rate(target: Target) -> Fraction:
+    """Return the rate between an L2BM and a DRAM of any group."""
+    return rate(target, "mvp", "l2bm_to_dram", src_group=0, src_l2b=0, dst_group=0)
+
+
 def pdm_rate(target: Target, far: bool) -> Fraction:
     """Return the rate from an L2BM to the PDM of its group, or of a ``far`` one."""
     source = 1 if far and target.groups > 1 else 0

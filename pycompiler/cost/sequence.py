@@ -83,14 +83,16 @@ def waiting_steps(stages: Iterable[Stage], target: Target) -> int:
 
     MVs between the same two memories go at once, if their ports allow it.
     """
-    found, waits, last = list(stages), 0, None
+    found, waits, written = list(stages), 0, set[str]()
     between = dict[tuple[str, str], Counter[str]]()
     for stage in found:
         if stage.ends is not None:
-            # MVs between the memories of those before them go on.
-            waits += stage.count - (stage.ends == last and stage.count > 0)
+            # MVs that read nothing of what those before them brought go on.
+            source, goal = stage.ends
+            goes_on = bool(written) and source not in written
+            waits += stage.count - (goes_on and stage.count > 0)
+            written = {*written, goal} if goes_on else {goal}
             between.setdefault(stage.ends, Counter()).update(stage.uses)
-            last = stage.ends
     held = sum(max(own.values()) for own in between.values())
     return steps_of(found, target) + waits * latency_steps(target) + held // target.cycles
 
@@ -257,12 +259,12 @@ class Timeline:
 
     def _stages(self, task: Task, there: float, free: float) -> tuple[float, float]:
         """Return when the first lines of a task begin, and when its last stage ends."""
-        lines = moves = end = there
+        lines = end = there
         begin: float | None = None
-        slots, goals = set[str](), set[str]()
+        slots, brought = set[str](), dict[str, float]()
         for stage in task.stages:
             if stage.ends is None:
-                first, lines = self.flow.place(stage, max(lines, moves, free))
+                first, lines = self.flow.place(stage, max(lines, free, *brought.values()))
                 slots |= stage.uses.keys()
                 end = max(end, lines)
             else:
@@ -271,12 +273,11 @@ class Timeline:
                 # Those that begin a task bring none before the lines behind have a place for them.
                 ahead = self._latency + max(stage.uses.values())
                 earliest = max(there, lines - ahead, free - ahead)
-                if source in goals or source in slots:
-                    earliest = moves if source in goals else lines
+                if source in brought or source in slots:
+                    earliest = brought.get(source, lines)
                 first, left = self.flow.place(stage, earliest)
-                moves = left + self._latency
-                goals.add(goal)
-                end = max(end, moves)
+                brought[goal] = max(brought.get(goal, 0.0), left + self._latency)
+                end = max(end, brought[goal])
             if begin is None and (stage.ends is None or task.stages[-1] is stage):
                 begin = first
         return (there if begin is None else begin), end

@@ -261,8 +261,9 @@ class OtherLm(Layer):
     """A layer that reads one LM and writes the other."""
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Read one LM, write the other: every step uses both."""
-        return Placement((Location.LM0,), (Location.LM1,))
+        """Read one LM, write the other: every step uses both. Further results are in DRAM."""
+        aside = (Location.DRAM,) * (len(node.outputs) - 1)
+        return Placement((Location.LM0,), (Location.LM1, *aside))
 
 
 def banks_of(node: MNNode, place: Placement) -> dict[str, Location]:

@@ -13,15 +13,19 @@ from math import prod
 from ..graph.digits import all_ranges, copied_digits, copy_entries, primes
 from ..graph.draft import Edit
 from ..graph.graph import MNGraph, MNValue, TensorType
-from ..graph.layout import UNIT_LEVELS, Layout, SubAxis
+from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ..graph.plan import PartSums, Resident
 from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.matmul import PRODUCTS
 from ..layers.products.resident import dram_words as group_sums_words
 from ..layers.recut.plain import plain_layout
+from ..layers.switch.layer import SWITCH, level_of
+from ..layers.switch.pass_code import aside_words
+from ..layers.tiling.plan import exchanges_l2bs
 from ..layers.weight_gradient.joining import JOIN, dram_words
 from ..layers.weight_gradient.layouts import partial_layout, reduced_digits, shares_in
 from ..machine import Target
+from ..pfvm.device_functions import TILES
 from ..pfvm.names import reserved
 from ..pfvm.windows import WEIGHT_GRADIENT
 
@@ -95,5 +99,22 @@ def _in_drams(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
             yield edit
 
 
+def _crossings(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
+    """Let words cross between L2Bs by DRAMs too: a pass gets words there, as a second result."""
+    target, names = facts.target, set(graph.values)
+    if target.l2bs_per_group == 1:
+        return
+    for node in graph.device_nodes():
+        if (node.op == SWITCH and level_of(node) is Level.L2B) or (
+            node.op == TILES and exchanges_l2bs(node, graph)
+        ):
+            result, edit = graph.values[node.outputs[0]], Edit()
+            aside = reserved(f"{result.name}.aside", names)
+            edit.values[aside] = _in_dram(aside, aside_words(target), result, target)
+            edit.instead[node.name] = replace(node, outputs=(*node.outputs, aside))
+            yield edit
+
+
 PART_SUMS = FlowRewrite("part_sums", "", _parts, needed=True)
 SUM_IN_DRAM = FlowRewrite("sum_in_dram", "", _in_drams, needed=True)
+CROSS_IN_DRAM = FlowRewrite("cross_in_dram", "", _crossings, needed=True)

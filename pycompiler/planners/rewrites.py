@@ -14,7 +14,7 @@ from .fused_elementwise import FUSE_ELEMENTWISE
 from .fused_functions import MEAN_IN_SINGLES, RECIPROCAL_ROOT
 from .given import Given
 from .halves import STORE_HALVES
-from .parted_sums import PART_SUMS, SUM_IN_DRAM
+from .parted_sums import CROSS_IN_DRAM, PART_SUMS, SUM_IN_DRAM
 from .recut_chains import JOIN_RECUTS
 from .rounded_factors import ROUND_FACTORS
 from .rounded_results import ROUND_RESULTS
@@ -40,7 +40,7 @@ TYPED: tuple[Row, ...] = (
     JOIN_RECUTS,
 )
 #: Behind layouts and time slices.
-SLICED: tuple[Row, ...] = (PART_SUMS, SUM_IN_DRAM)
+SLICED: tuple[Row, ...] = (PART_SUMS, SUM_IN_DRAM, CROSS_IN_DRAM)
 
 #: All of them, in the order in which they run.
 REWRITES = (*IMPORTED, *SIDED, *TYPED, *SLICED)

@@ -27,7 +27,8 @@ from .spread_addresses import spread
 
 _SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if LM has enough words:
-#: the download may then begin so early.
+#: the download may then begin so early. So long the words of DRAM that only one node needs are kept
+#: behind it: others need not wait for it.
 AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
 #: How many downloads may get more nodes than the others.
 MOST_EARLIER = 64
@@ -52,6 +53,10 @@ def plan_addresses(
     last = graph.last_use()
     end = len(graph.nodes)
     born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
+    for node in graph.nodes:
+        for name in node.outputs[1:]:
+            if name and graph.values[name].location is Location.DRAM:
+                last.setdefault(name, min(end, born[name] + AHEAD[0]))
     whole_run = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     slices = dict(slices_of(node) for node in graph.nodes if node.op in (SPLIT, CONCAT))
     inside = {part for parts in slices.values() for part in parts}

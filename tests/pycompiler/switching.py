@@ -42,8 +42,8 @@ def check(
         bank = BANKS[(number + 1) % 2]
         lw = step.layout.num_lw(target.cycles)
         following = replace(value, name=f"v{number}", layout=step.layout, num_lw=lw, location=bank)
-        code = Fragment(tuple(expand(pass_code(value, following, step.level, target))))
-        addresses = {value.name: 0, following.name: 0}
+        code = Fragment(tuple(expand(pass_code(value, following, step.level, target, "aside"))))
+        addresses = {value.name: 0, following.name: 0, "aside": 64}
         text = concatenate([("n", "pass", code)], addresses, target).text
         machine.run(target.assemble(text, "switch.vsm"))
         value = following

@@ -43,6 +43,7 @@ pub(crate) struct Facts {
     mv_near: i64,
     mv_far: i64,
     mv_all: i64,
+    mv_dram: i64,
     l2bs_per_group: i64,
     row: i64,
     block: i64,
@@ -109,14 +110,14 @@ pub(crate) fn pass_moves<'py>(
 /// Returns the lines of moves over `level`, each a tuple of its name and its fields, and None. If a memory has no room
 /// for rows that must go together, returns its name, how many long words they have, and for how many there is room. The moves are columns, as
 /// [`pass_moves`] returns them. `place`: whether the addresses of the source and of the result begin at an even word, whether
-/// they lie in different memories, and whether only some PEs may write. Raises ValueError for numbers that have no meaning.
+/// they lie in different memories, whether only some PEs may write, in which L1B if in one, and whether there are words of DRAM. Raises ValueError for numbers that have no meaning.
 #[pyfunction]
 pub(crate) fn move_lines<'py>(
     py: Python<'py>,
     columns: [PyReadonlyArray1<'py, i64>; 4],
     facts: Facts,
     level: usize,
-    place: (bool, bool, bool, bool, Option<i64>),
+    place: (bool, bool, bool, bool, Option<i64>, bool),
 ) -> PyResult<(Named<'py>, Option<Missing>)> {
     let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
     let list: Vec<Move> = ndarray::Zip::from(result)
@@ -125,8 +126,8 @@ pub(crate) fn move_lines<'py>(
         .and(source_at)
         .map_collect(|&result, &result_at, &source, &source_at| Move { result, result_at, source, source_at, times: 1 })
         .to_vec();
-    let (source_even, result_even, apart, around, l1b) = place;
-    let place = Place { even: (source_even, result_even), apart, around, l1b };
+    let (source_even, result_even, apart, around, l1b, dram) = place;
+    let place = Place { even: (source_even, result_even), apart, around, l1b, dram };
     let (moves, level, machine) = (Moves { list, times: 1 }, level_of(level)?, machine(&facts)?);
     match py.detach(|| switches::move_lines(&moves, level, &place, &machine)).ok_or_else(no_meaning)? {
         Ok(lines) => Ok((lines.into_iter().map(|line| named(py, line)).collect::<PyResult<_>>()?, None)),
@@ -161,8 +162,8 @@ fn named(py: Python<'_>, line: Line) -> PyResult<Bound<'_, PyTuple>> {
         Line::FromL2bm { units, l1bm, l2bm, words } => ("from_l2bm", units, l1bm, l2bm, words).into_pyobject(py),
         Line::Inside { first, free, from, to, words } => ("inside", first, free, from, to, words).into_pyobject(py),
         Line::Spread { upwards, l1bm, l2bm } => ("spread", upwards, l1bm, l2bm).into_pyobject(py),
-        Line::Mv { upwards, unit, home, l2bm, pdm, words } => {
-            ("mv", upwards, unit, home, l2bm, pdm, words).into_pyobject(py)
+        Line::Mv { upwards, unit, home, l2bm, at, words } => {
+            ("mv", upwards, unit, home, l2bm, at, words).into_pyobject(py)
         }
         Line::MvAll { home, l2bm, pdm, words } => ("mv_all", home, l2bm, pdm, words).into_pyobject(py),
     }
@@ -229,6 +230,7 @@ fn machine(facts: &Facts) -> PyResult<Machine> {
         mv_near: facts.mv_near,
         mv_far: facts.mv_far,
         mv_all: facts.mv_all,
+        mv_dram: facts.mv_dram,
         l2bs_per_group: facts.l2bs_per_group,
         row: facts.row,
         block: facts.block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...cost.moves import broadcast_rate, latency_steps, pdm_rate
+from ...cost.moves import broadcast_rate, exchange_rate, latency_steps, pdm_rate
 from ...errors import error
 from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
@@ -34,6 +34,7 @@ class Facts(NamedTuple):
     mv_near: int
     mv_far: int
     mv_all: int
+    mv_dram: int
     l2bs_per_group: int
     row: int
     block: int
@@ -72,6 +73,7 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
         int(pdm_rate(target, far=False)),
         int(pdm_rate(target, far=True)),
         int(broadcast_rate(target)),
+        int(exchange_rate(target)),
         target.l2bs_per_group,
         room.row,
         block,

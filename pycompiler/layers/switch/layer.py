@@ -12,7 +12,7 @@ from ...graph.layout import Level
 from ...graph.plan import OnePass
 from ...machine import Target
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of, not_apart
-from .pass_code import pass_code
+from .pass_code import aside_of, pass_code
 from .pass_moves import LayoutChange, NoPassError
 from .pass_search import moves
 
@@ -59,7 +59,7 @@ class LayoutSwitch(UntiedAxes, OtherLm):
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code of the pass."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        return pass_code(source, result, level_of(node), target)
+        return pass_code(source, result, level_of(node), target, aside_of(node))
 
 
 def _change(node: MNNode, graph: MNGraph) -> LayoutChange:

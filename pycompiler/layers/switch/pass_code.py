@@ -26,7 +26,7 @@ from ...code.lines import (
 )
 from ...code.nest import Nest, alike
 from ...errors import error
-from ...graph.graph import MNValue
+from ...graph.graph import MNNode, MNValue
 from ...graph.layout import Level
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..base import layout_of
@@ -41,10 +41,15 @@ _CONSTANTS, _SUM = "grf1", "grf0"
 _FORWARD, _NOWHERE = Forward("alu"), Special("nowrite")
 
 
-def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) -> Nest:
-    """Return the code that brings ``source`` into the layout of ``result``, both in LM."""
+def pass_code(
+    source: MNValue, result: MNValue, level: Level, target: Target, aside: str | None = None
+) -> Nest:
+    """Return the code that brings ``source`` into the layout of ``result``, both in LM.
+
+    ``aside`` is the value in DRAM whose words may be used on the way.
+    """
     change = LayoutChange(layout_of(source), layout_of(result), source.shape, source.dtype)
-    return move_code(moves(change, level, target), level, source, result, target)
+    return move_code(moves(change, level, target), level, source, result, target, aside=aside)
 
 
 def move_code(
@@ -54,10 +59,13 @@ def move_code(
     result: Words,
     target: Target,
     around: Mapping[Level, int] | None = None,
+    *,
+    aside: str | None = None,
 ) -> Nest:
     """Return the code of moves over the units, or words, of ``level``.
 
-    Only the PEs of the units ``around`` write: it has a bit for each unit of a level. P0606 if rows
+    Only the PEs of the units ``around`` write: it has a bit for each unit of a level. ``aside`` is
+    the value in DRAM whose words may be used on the way between L2Bs. P0606 if rows
     that must go together exceed L1BM or L2BM, or if no MV can move a row of an L2B.
     """
     known = facts(source.dtype, target)
@@ -72,7 +80,7 @@ def move_code(
     chosen = (around or {}).get(Level.L1B, 0)
     alone = chosen and chosen & (chosen - 1) == 0 and known.row % target.mv_unit == 0
     l1b = chosen.bit_length() - 1 if alone else None
-    place = _is_even(source), _is_even(result), apart, bool(around), l1b
+    place = _is_even(source), _is_even(result), apart, bool(around), l1b, aside is not None
     columns = (found.result, found.result_at, found.source, found.source_at)
     lines, missing = _core.move_lines(columns, known, NUMBER[level], place)
     if missing is not None:
@@ -82,8 +90,21 @@ def move_code(
             f"there is room for {room}"
         )
         raise error("P0606", spec=target.name, reason=reason)
-    code = _Code(level, source, result, target, around or {})
+    code = _Code(level, source, result, target, around or {}, aside)
     return alike(lines, _taken, lambda line: getattr(code, line[0])(*line[1:]))
+
+
+def aside_of(node: MNNode) -> str:
+    """Return the value in DRAM whose words a node that crosses L2Bs uses on the way.
+
+    A rewrite makes it the second result of the node when layouts are known.
+    """
+    return node.outputs[1] if len(node.outputs) > 1 else f"{node.outputs[0]}.aside"
+
+
+def aside_words(target: Target) -> int:
+    """Return the long words of each DRAM that a pass between L2Bs uses at most."""
+    return target.l2bs_per_group * target.words("l2bm") // 2
 
 
 def _taken(line: tuple[Any, ...]) -> Hashable:
@@ -108,9 +129,10 @@ class _Code:
         result: Words,
         target: Target,
         around: Mapping[Level, int],
+        aside: str | None,
     ):
         self._level, self._around, self._target = level, around, target
-        self._source, self._result = source, result
+        self._source, self._result, self._aside = source, result, aside
         self._masks = UnitMasks(NUMBERS[level], target) if level in NUMBERS else None
         self._shift = shifts(target)
         self._words = l1bm_room(target).words
@@ -225,9 +247,11 @@ class _Code:
         operands = (BlockOperand(*source),), BlockOperand(*goal)
         yield single_step("l2bm", name, *operands)
 
-    def mv(self, upwards: bool, unit: int, home: int, l2bm: int, pdm: int, words: int) -> Nest:
+    def mv(self, upwards: bool, unit: int, home: int, l2bm: int, at: int, words: int) -> Nest:
         group, l2b = divmod(unit, self._target.l2bs_per_group)
-        upper = BlockOperand("pdm", pdm, words, group=home)
+        upper = BlockOperand("pdm", at, words, group=home)
+        if home >= self._target.groups:
+            upper = BlockOperand("dram", at, words, self._aside, group=home - self._target.groups)
         lower = BlockOperand("l2bm", l2bm, words, l2b=l2b, group=group)
         ends = (lower, upper) if upwards else (upper, lower)
         yield Move("mvp", words, *ends)

@@ -16,21 +16,23 @@ from ..switch.unit_masks import choose_units
 from .plan import Exchange, Plan, Units, Zeros
 
 
-def tiles_code(found: Plan, source: MNValue, result: MNValue, target: Target) -> Nest:
-    """Yield the code."""
+def tiles_code(
+    found: Plan, source: MNValue, result: MNValue, target: Target, aside: str | None = None
+) -> Nest:
+    """Yield the code; it may use words of the value ``aside`` in DRAM."""
 
     def copied(start: int) -> Iterator[Line]:
         rows = _filled(found.copies[start : start + target.cycles], target)
         to, fro = (vector(place, tuple(rows[:, i])) for i, place in enumerate((result, source)))
         yield alu_step("lpassa", (fro,), to)
 
+    def moved(step: Exchange) -> Nest:
+        place = (step.level, result, result, target, step.units)
+        return move_code(step.moves, *place, aside=aside)
+
     yield each(range(0, len(found.copies), target.cycles), copied)
     for step, zeros in _groups(found):
-        made = (
-            list(expand(move_code(step.moves, step.level, result, result, target, step.units)))
-            if step is not None
-            else []
-        )
+        made = list(expand(moved(step))) if step is not None else []
         masks: list[Step] = []
         left: list[Zeros] = []
         # Lines that have no masks themselves leave all registers to these.

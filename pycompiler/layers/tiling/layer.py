@@ -11,9 +11,10 @@ from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 from ..base import Cut, OtherLm, not_apart
 from ..data_movement import Moving
+from ..switch.pass_code import aside_of
 from .axes import other_axes
 from .code import tiles_code
-from .layouts import refusals, ways
+from .layouts import late_ways, refusals, ways
 from .plan import plan
 
 
@@ -37,6 +38,10 @@ class Tiles(Moving, OtherLm):
         """Yield layouts close to the hints: tiles on the units that they have, and on more."""
         yield from ways(node, graph, target, hints)
 
+    def late_candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
+        """Yield layouts in which halos stay within the L1Bs or L2Bs, as far as units suffice."""
+        yield from late_ways(node, graph, target, hints)
+
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes that do not change."""
         source, result = node.inputs[0], node.outputs[0]
@@ -53,7 +58,7 @@ class Tiles(Moving, OtherLm):
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: copies, then the exchange of halos axis by axis."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        return tiles_code(plan(node, graph, target), source, result, target)
+        return tiles_code(plan(node, graph, target), source, result, target, aside_of(node))
 
 
 LAYERS = (Tiles(),)

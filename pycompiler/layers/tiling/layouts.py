@@ -64,6 +64,20 @@ def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         found.append(_Spread(kept, tiles, steps))
     if not found:
         found.append(_fresh(node, graph, target))
+    yield from _made(found, node, graph, target, hints)
+
+
+def late_ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
+    """Yield layouts with the outermost units for an axis that stays: no halo crosses these."""
+    if other_axes(node, graph):
+        yield from _made([_apart(node, graph, target)], node, graph, target, hints)
+
+
+def _made(
+    found: Sequence[_Spread], node: MNNode, graph: MNGraph, target: Target, hints: Layouts
+) -> Ways:
+    """Yield the layouts of spreads: as near to them as tiles can be, and with more units."""
+    axes, levels = tiled_axes(node, graph), _levels(node, graph, target)
     done: list[_Spread] = []
     for spread in found:
         near = replace(spread, tiles={a.source: _fitting(spread.tiles[a.source], a) for a in axes})
@@ -221,6 +235,28 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
     for axis in rest:
         others[axis] = closed(others[axis], whole[axis])
     return spread
+
+
+def _apart(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
+    """Give the outermost units to the last axis that stays, so that halos do not cross them."""
+    source = graph.values[node.inputs[0]]
+    axes, stay = tiled_axes(node, graph), other_axes(node, graph)
+    others: dict[int, list[Part]] = {axis.source: [] for axis in stay}
+    inner = stay[-1]
+    rest, lo = inner.reach, 1
+    ranges = [(Level.PE, target.level_range["PE"])]
+    if source.dtype.words_per_long > WORDS_PER_LONG:
+        ranges.insert(0, (Level.W, source.dtype.words_per_long))
+    for level in (Level.L2B, Level.L1B):
+        ranges.append((level, target.level_range[level.value]))
+    for level, size in ranges:
+        for stride, digit in primes(size):
+            if rest > 1:
+                others[inner.source].append(Part(lo, digit, level, stride))
+                rest, lo = -(-rest // digit), lo * digit
+    for axis in stay:
+        others[axis.source] = closed(others[axis.source], axis.reach)
+    return _Spread(others, {axis.source: [] for axis in axes})
 
 
 def _outer_highest(found: Sequence[Part]) -> list[Part]:

@@ -99,6 +99,13 @@ def plan(node: MNNode, graph: MNGraph, target: Target) -> Plan:
     return Plan(copies, tuple(steps))
 
 
+def exchanges_l2bs(node: MNNode, graph: MNGraph) -> bool:
+    """Whether halos come from other L2Bs."""
+    layout = layout_of(graph.values[node.outputs[0]])
+    groups = [g for axis in tiled_axes(node, graph) for g in _digits(layout, axis).groups]
+    return any(group.level is Level.L2B for group in groups)
+
+
 def _digits(layout: Layout, axis: TiledAxis) -> TileDigits:
     found = tile_digits(layout, axis)
     assert found is not None

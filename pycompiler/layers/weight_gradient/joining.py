@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from ...code.lines import BlockOperand, Line, Move, PeOperand, single_step
 from ...code.nest import Nest, alike
 from ...graph.dtypes import MNDtype
-from ...graph.graph import Location, MNGraph, MNNode, MNValue
+from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Broadcast, Layout
 from ...graph.plan import SharedSums
 from ...machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ...tolerance import SUM
-from ..base import Cut, Placement, UntiedAxes, layout_of, not_apart, other_layouts
+from ..base import Cut, OtherLm, UntiedAxes, layout_of, not_apart, other_layouts
 from ..scratch import vector
 from .share_pieces import Piece, Shares, addresses_at_once, lane_mabs
 from .shares import shares_by
@@ -23,7 +23,7 @@ from .shares import shares_by
 JOIN = "MNCoreJoin"
 
 
-class Join(UntiedAxes):
+class Join(UntiedAxes, OtherLm):
     """The sum over the first axis, which lies on units; the result lies on the same units.
 
     A second result is no more than words of DRAM that sums take on their way.
@@ -33,11 +33,6 @@ class Join(UntiedAxes):
     dtypes = frozenset({MNDtype.FLOAT})
     error = SUM
     schedules = (SharedSums,)
-
-    def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Read one LM, write the other; the words that sums take on their way are in DRAM."""
-        more = (Location.DRAM,) * (len(node.outputs) - 1)
-        return Placement((Location.LM0,), (Location.LM1, *more))
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield nothing: nodes are cut before they are parted."""

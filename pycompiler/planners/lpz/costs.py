@@ -9,7 +9,7 @@ from ...cost.moves import latency_steps
 from ...cost.sequence import steps_of
 from ...errors import NoSwitchError
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
-from ...graph.layout import Layout, Layouts
+from ...graph.layout import Layout, Layouts, Level
 from ...graph.plan import plans_of
 from ...layers.base import banks_of
 from ...layers.dram_transfer import download
@@ -17,7 +17,7 @@ from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
 from ...layers.split_concat import IN_DRAM
 from ...layers.switch.pass_moves import LayoutChange
-from ...layers.switch.pass_search import Guesses
+from ...layers.switch.pass_search import Guesses, Pass
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
@@ -29,6 +29,13 @@ NEVER = 1 << 40
 #: may still help.
 TOO_LARGE = 1 << 36
 _BANKS = (Location.LM0, Location.LM1)
+#: guess: a pass over L2Bs costs so many halves of its steps. What follows waits for its MVs, while
+#: the steps of other passes are shared with other nodes.
+_HALVES = 3
+
+
+def _weight(step: Pass) -> int:
+    return _HALVES * step.steps // 2 if step.level is Level.L2B else step.steps
 
 
 class Costs:
@@ -122,7 +129,7 @@ class Costs:
         if key not in self.known.switches:
             try:
                 passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
-                self.known.switches[key] = sum(one.steps for one in passes)
+                self.known.switches[key] = sum(map(_weight, passes))
             except NoSwitchError:
                 self.known.switches[key] = NEVER
         return self.known.switches[key]

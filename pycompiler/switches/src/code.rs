@@ -54,8 +54,9 @@ pub enum Line {
     Inside { first: i64, free: i64, from: i64, to: i64, words: i64 },
     /// Words of all L1BMs go to L2BM, or come from it.
     Spread { upwards: bool, l1bm: i64, l2bm: i64 },
-    /// An MV of words of the L2BM of `unit` to the PDM of group `home`, or back.
-    Mv { upwards: bool, unit: i64, home: i64, l2bm: i64, pdm: i64, words: i64 },
+    /// An MV of words of the L2BM of `unit` to the PDM of group `home`, or back. Behind the PDMs of all groups, `home` counts
+    /// their DRAMs.
+    Mv { upwards: bool, unit: i64, home: i64, l2bm: i64, at: i64, words: i64 },
     /// An MV of words of the PDM of group `home` to all L2BMs.
     MvAll { home: i64, l2bm: i64, pdm: i64, words: i64 },
 }
@@ -71,11 +72,13 @@ pub struct Place {
     pub around: bool,
     /// The L1B in each L2B whose PEs write, if only one does.
     pub l1b: Option<i64>,
+    /// Whether there are words of DRAM for what crosses between L2Bs.
+    pub dram: bool,
 }
 
 impl Place {
     /// The places of a switch: one memory for the source and one for the result.
-    pub const SWITCH: Place = Place { even: (true, true), apart: true, around: false, l1b: None };
+    pub const SWITCH: Place = Place { even: (true, true), apart: true, around: false, l1b: None, dram: true };
 }
 
 /// A memory has no room for rows that must go together.
@@ -165,8 +168,8 @@ pub(crate) struct Count<'a> {
 
 /// What MVs take.
 struct Ports {
-    /// In parts of a cycle, for each PDM and each L2BM.
-    pdms: Vec<i64>,
+    /// In parts of a cycle, for each PDM, then each DRAM, and for each L2BM.
+    homes: Vec<i64>,
     l2bms: Vec<i64>,
 }
 
@@ -184,16 +187,16 @@ impl Count<'_> {
         let (busiest, all) = (self.lines.into_iter().max().unwrap_or(0), self.lines.iter().sum::<i64>());
         let lines = (busiest + all) / 2;
         let Some(ports) = &self.ports else { return lines };
-        let busiest = ports.pdms.iter().chain(&ports.l2bms).max().copied().unwrap_or(0);
+        let busiest = ports.homes.iter().chain(&ports.l2bms).max().copied().unwrap_or(0);
         lines + 2 * machine.mv_latency + up(busiest, machine.parts() * machine.cycles)
     }
 
-    /// Counts an MV that takes the ports of a PDM and of L2BMs for some time.
+    /// Counts an MV that takes the ports of a PDM or DRAM and of L2BMs for some time.
     fn moved(&mut self, home: i64, units: impl Iterator<Item = i64>, time: i64) {
         let (groups, count) = (self.machine.groups() as usize, self.machine.count(Level::L2b) as usize);
-        let new = || Ports { pdms: vec![0; groups], l2bms: vec![0; count] };
+        let new = || Ports { homes: vec![0; 2 * groups], l2bms: vec![0; count] };
         let ports = self.ports.get_or_insert_with(new);
-        ports.pdms[home as usize] += time * self.factor;
+        ports.homes[home as usize] += time * self.factor;
         units.for_each(|unit| ports.l2bms[unit as usize] += time * self.factor);
     }
 }
@@ -202,14 +205,14 @@ impl Sink for Count<'_> {
     const COUNTS: bool = true;
 
     fn line(&mut self, line: Line) {
-        let (near, far, all) = self.machine.mv_parts();
+        let parts = self.machine.mv_parts();
         match line {
             Line::Mv { unit, home, words, .. } => {
-                let time = words * if unit / self.machine.l2bs_per_group == home { near } else { far };
+                let time = words * self.machine.mv_time(unit, home);
                 self.moved(home, unit..=unit, time);
             }
             Line::MvAll { home, words, .. } => {
-                self.moved(home, 0..=self.machine.count(Level::L2b) - 1, all * words);
+                self.moved(home, 0..=self.machine.count(Level::L2b) - 1, parts.all * words);
             }
             // A line for each word of a long word.
             Line::Constant { .. } => {

@@ -1,8 +1,9 @@
-//! Passes between L2Bs, through the PDMs.
+//! Passes between L2Bs, through the PDMs and DRAMs.
 //!
-//! Rows come to L2BM as in passes between L1Bs, cross over in MVs, and come down to new addresses.
+//! Rows come to L2BM as in passes between L1Bs, cross over in MVs, and come down to new addresses. The L2Bs of a group share its
+//! PDM. So the MVs of some of them go through the DRAM of the group instead, at the same time.
 
-use crate::code::{late, vector, Line, Sink, TooSmall};
+use crate::code::{late, vector, Line, Place, Sink, TooSmall};
 use crate::layout::{up, Level, Machine};
 use crate::moves::Move;
 use crate::rows::Rows;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 /// The moves that make a row.
 type Row<'a> = &'a [Move];
 
-/// Long words that go from `start` in one L2BM to `goal` in another, by the PDM `home`.
+/// Long words that go from `start` in one L2BM to `goal` in another, by the PDM or the DRAM of the group `home`.
 #[derive(Clone, Copy)]
 struct Run {
     /// Where they go; None if all units take them.
@@ -28,12 +29,8 @@ struct Run {
 }
 
 /// The code. Rows come from one half of L2BM to the other. If only the L1B `of` writes, only its words cross.
-pub(crate) fn crossing<S: Sink>(
-    found: &Rows,
-    of: Option<i64>,
-    machine: &Machine,
-    code: &mut S,
-) -> Result<(), TooSmall> {
+pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
+    let of = place.l1b;
     let (row, half) = (row_of(of, machine), machine.l2bm / 2);
     if !S::COUNTS && row * machine.cycles > half {
         return Err(TooSmall { level: Level::L2b, words: row * machine.cycles, room: half });
@@ -44,7 +41,7 @@ pub(crate) fn crossing<S: Sink>(
     let mut rows: Vec<Row> = found.each().collect();
     let register = code.choose(0);
     if S::COUNTS {
-        together(&rows, register, found.times, of, machine, code);
+        together(&rows, register, found.times, place, machine, code);
         return Ok(());
     }
     rows.sort_by_cached_key(|row| (reads(row), row[0].result_at));
@@ -70,7 +67,7 @@ pub(crate) fn crossing<S: Sink>(
         let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
         let units = |row: &Row| -> Vec<i64> { (0..count).map(|unit| from(row, unit)).collect() };
         batch.sort_by_cached_key(|row| (units(row), row[0].result_at));
-        together(&batch, register, found.times, of, machine, code);
+        together(&batch, register, found.times, place, machine, code);
     }
     Ok(())
 }
@@ -81,7 +78,8 @@ fn row_of(of: Option<i64>, machine: &Machine) -> i64 {
 }
 
 /// The code of rows for which there is room.
-fn together<S: Sink>(batch: &[Row], register: i64, times: i64, of: Option<i64>, machine: &Machine, code: &mut S) {
+fn together<S: Sink>(batch: &[Row], register: i64, times: i64, place: &Place, machine: &Machine, code: &mut S) {
+    let (of, dram) = (place.l1b, place.dram && machine.has_drams());
     let (row, size) = (row_of(of, machine), machine.row * machine.cycles);
     // Rows go up in the order of the first unit that takes them, and of their place there: runs are long.
     let mut first: FxHashMap<i64, (i64, i64, i64)> = FxHashMap::default();
@@ -93,19 +91,38 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, of: Option<i64>, 
     }
     let mut lifted: Vec<((i64, i64, i64), i64)> = first.into_iter().map(|(at, here)| (here, at)).collect();
     lifted.sort_unstable();
-    let starts: FxHashMap<i64, i64> = lifted.iter().zip(0..).map(|(one, index)| (one.1, index * row)).collect();
-    let count = lifted.iter().map(|one| one.0 .2).sum::<i64>() * times;
-    code.runs(&lifted, count, machine.cycles, |code, number, part| {
-        code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: number * size });
-    });
-    spread(true, count, (0, 0), of, machine, code);
     let below = machine.l2bm / 2 / row * row;
     // Only whole vectors come down: the last one begins with rows that its own rows overwrite.
     let whole = batch.len() as i64 / machine.cycles * machine.cycles;
     let spare = (machine.cycles - batch.len() as i64 % machine.cycles) % machine.cycles;
     let place = |index: i64| below + (index + if index < whole { 0 } else { spare }) * row;
-    let crossing = ordered::<S>(runs::<S>(batch, place, &starts, row, machine), machine);
-    cross(crossing, times, machine, code);
+    let stays = stays::<S>(batch, of, machine);
+    // Where each row goes up to: for the units that keep it, where it comes down from.
+    let mut goals: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
+    for (index, at) in (0..).zip(&stays).filter_map(|(index, at)| Some((index, (*at)?))) {
+        goals.entry(at).or_default().push(place(index));
+    }
+    for ((_, at), index) in lifted.iter().zip(0..) {
+        goals.entry(*at).or_insert_with(|| vec![index * row]);
+    }
+    let starts: FxHashMap<i64, i64> = goals.iter().map(|(&at, goals)| (at, goals[0])).collect();
+    let count = lifted.iter().map(|one| one.0 .2).sum::<i64>() * times;
+    code.runs(&lifted, count, machine.cycles, |code, number, part| {
+        code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: number * size });
+    });
+    if stays.iter().all(Option::is_none) {
+        spread(true, count, (0, 0), of, machine, code);
+    } else {
+        for (&((.., often), at), index) in lifted.iter().zip(0..) {
+            for goal in &goals[&at] {
+                code.times(often * times, |code| {
+                    pieces(true, machine.row, (index * machine.row, *goal), machine, code)
+                });
+            }
+        }
+    }
+    let crossing = ordered::<S>(runs::<S>(batch, place, &starts, &stays, row, machine), dram, machine);
+    cross(crossing, times, dram, machine, code);
     let count = batch.iter().map(|row| row[0].times).sum::<i64>() * times;
     let l1bm = machine.half() * size;
     spread(false, count, (l1bm, below), of, machine, code);
@@ -129,6 +146,11 @@ fn spread<S: Sink>(upwards: bool, rows: i64, from: (i64, i64), of: Option<i64>, 
         }
         return;
     }
+    pieces(upwards, words, from, machine, code);
+}
+
+/// Brings so many words of each L1BM to L2BM or back.
+fn pieces<S: Sink>(upwards: bool, words: i64, from: (i64, i64), machine: &Machine, code: &mut S) {
     let pieces = up(words, machine.spread.0);
     for piece in 0..if S::COUNTS { 1 } else { pieces } {
         let (l1bm, l2bm) = (from.0 + piece * machine.spread.0, from.1 + piece * machine.spread.1);
@@ -136,16 +158,38 @@ fn spread<S: Sink>(upwards: bool, rows: i64, from: (i64, i64), of: Option<i64>, 
     }
 }
 
-/// The runs of L2BM. Rows come to their `place`. A walk that counts takes each row as a run.
+/// The row that units keep, for each row of the result: the address in the source, or None.
+///
+/// It goes up to where it comes down from, so it need not cross. The other L2Bs overwrite it there, so all that crosses must
+/// have gone up before: the PDMs must hold it.
+fn stays<S: Sink>(batch: &[Row], of: Option<i64>, machine: &Machine) -> Vec<Option<i64>> {
+    let words = batch.len() as i64 * row_of(of, machine) * machine.l2bs_per_group;
+    let apart = of.is_some() || machine.row % machine.spread.0 != 0 || !S::COUNTS && words > machine.pdm;
+    let kept = |row: &Row| row.iter().find(|m| m.result == m.source).filter(|_| !apart).map(|m| m.source_at);
+    batch.iter().map(kept).collect()
+}
+
+/// The runs of L2BM. Rows come to their `place`. What stays is none, unless all units take the same: then an MV serves all of
+/// them. A walk that counts takes each row as a run.
 fn runs<S: Sink>(
     batch: &[Row],
     place: impl Fn(i64) -> i64,
     starts: &FxHashMap<i64, i64>,
+    stays: &[Option<i64>],
     words: i64,
     machine: &Machine,
 ) -> Vec<Run> {
-    let mut out: Vec<Vec<Run>> = vec![Vec::new(); machine.count(Level::L2b) as usize];
-    for (index, m) in (0..).zip(batch).flat_map(|(index, row)| row.iter().map(move |m| (index, m))) {
+    let units = machine.count(Level::L2b);
+    let mut out: Vec<Vec<Run>> = vec![Vec::new(); units as usize];
+    let crossing = |(index, (row, &stay)): (i64, (&Row, &Option<i64>))| {
+        let from = (row[0].source, row[0].source_at);
+        let all = row.len() as i64 == units && row.iter().all(|m| (m.source, m.source_at) == from);
+        row.iter()
+            .filter(move |m| all || m.result != m.source || stay != Some(m.source_at))
+            .map(move |m| (index, *m))
+            .collect::<Vec<_>>()
+    };
+    for (index, m) in (0..).zip(batch.iter().zip(stays)).flat_map(crossing) {
         let (unit, origin, start, goal) = (m.result, m.source, starts[&m.source_at], place(index));
         let home = unit / machine.l2bs_per_group;
         let follows = |last: &&mut Run| {
@@ -161,8 +205,8 @@ fn runs<S: Sink>(
 
 /// Joins runs that differ only in the unit, if there is one for each unit, and puts runs into the order of their MVs.
 ///
-/// In each turn all PDMs take from L2BMs of their own: a memory serves one MV at a time, and MVs wait for those before them.
-fn ordered<S: Sink>(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
+/// In each turn all L2Bs take from L2BMs of their own: a memory serves one MV at a time, and MVs wait for those before them.
+fn ordered<S: Sink>(runs: Vec<Run>, dram: bool, machine: &Machine) -> Vec<Run> {
     let units = machine.count(Level::L2b);
     let mut alike: FxHashMap<(i64, i64, i64, i64), (usize, i64)> = FxHashMap::default();
     let mut found: Vec<((i64, usize), Run)> = Vec::with_capacity(runs.len());
@@ -176,7 +220,8 @@ fn ordered<S: Sink>(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
             run = Run { unit: None, home: run.origin / machine.l2bs_per_group, ..run };
         }
         if count < units || place == first {
-            found.push((((run.origin - run.home * machine.l2bs_per_group).rem_euclid(units), first), run));
+            let unit = if dram { run.unit } else { None }.unwrap_or(run.home * machine.l2bs_per_group);
+            found.push((((run.origin - unit).rem_euclid(units), first), run));
         }
     }
     if !S::COUNTS {
@@ -185,36 +230,62 @@ fn ordered<S: Sink>(runs: Vec<Run>, machine: &Machine) -> Vec<Run> {
     found.into_iter().map(|run| run.1).collect()
 }
 
-/// Brings runs to the PDMs, as many as they hold, and from there to their places.
-fn cross<S: Sink>(runs: Vec<Run>, times: i64, machine: &Machine, code: &mut S) {
-    let room = if S::COUNTS { i64::MAX } else { machine.pdm };
-    let (mut filled, mut waiting) = (0, Vec::new());
-    // The L2Bs of a group may need the same.
-    let mut there: FxHashMap<(i64, i64, i64, i64), i64> = FxHashMap::default();
+/// Brings runs to the PDMs and DRAMs, as many as they hold, and from there to their places.
+///
+/// What comes from one L2BM for L2Bs of one group goes up once. It takes the memory that is free first. A walk that counts gives
+/// each of both what lets both end at the same time.
+fn cross<S: Sink>(runs: Vec<Run>, times: i64, dram: bool, machine: &Machine, code: &mut S) {
+    let groups = machine.groups();
+    let room = if S::COUNTS { i64::MAX } else { machine.pdm.min(machine.l2bs_per_group * machine.l2bm / 2) };
+    let (mut filled, mut busy) = (vec![0; 2 * groups as usize], vec![0; 2 * groups as usize]);
+    let mut waiting = Vec::new();
+    let mut there: FxHashMap<(i64, i64, i64, i64), (i64, i64)> = FxHashMap::default();
     for run in runs {
         let key = (run.home, run.origin, run.start, run.words);
         if !there.contains_key(&key) {
-            if filled + run.words > room {
-                come_down(&mut waiting, times, code);
+            let Run { origin: unit, start: l2bm, words, .. } = run;
+            let free = |&home: &i64| busy[home as usize] + words * machine.mv_time(unit, home);
+            let homes = [run.home, run.home + groups];
+            let count = if dram && run.unit.is_some() && !S::COUNTS { 2 } else { 1 };
+            let home = homes[..count].iter().copied().min_by_key(free).unwrap_or(run.home);
+            if filled[home as usize] + words > room {
+                come_down(&mut waiting, times, dram, machine, code);
                 there.clear();
-                filled = 0;
+                filled.fill(0);
             }
-            let Run { origin: unit, home, start: l2bm, words, .. } = run;
-            let pdm = *there.entry(key).or_insert(filled);
-            filled += words;
-            code.times(run.times * times, |code| code.line(Line::Mv { upwards: true, unit, home, l2bm, pdm, words }));
+            let at = filled[home as usize];
+            there.insert(key, (home, at));
+            filled[home as usize] += words;
+            busy[home as usize] += words * machine.mv_time(unit, home);
+            let up = Line::Mv { upwards: true, unit, home, l2bm, at, words };
+            code.times(run.times * times, |code| moved(up, dram && run.unit.is_some(), machine, code));
         }
-        waiting.push((run, there[&key]));
+        let (home, at) = there[&key];
+        busy[home as usize] += run.words * run.unit.map_or(0, |unit| machine.mv_time(unit, home));
+        waiting.push((run, home, at));
     }
-    come_down(&mut waiting, times, code);
+    come_down(&mut waiting, times, dram, machine, code);
 }
 
-fn come_down<S: Sink>(waiting: &mut Vec<(Run, i64)>, times: i64, code: &mut S) {
-    for (run, pdm) in waiting.drain(..) {
-        let Run { home, goal: l2bm, words, .. } = run;
+fn come_down<S: Sink>(waiting: &mut Vec<(Run, i64, i64)>, times: i64, dram: bool, machine: &Machine, code: &mut S) {
+    for (run, home, at) in waiting.drain(..) {
+        let Run { goal: l2bm, words, .. } = run;
         code.times(run.times * times, |code| match run.unit {
-            None => code.line(Line::MvAll { home, l2bm, pdm, words }),
-            Some(unit) => code.line(Line::Mv { upwards: false, unit, home, l2bm, pdm, words }),
+            None => code.line(Line::MvAll { home, l2bm, pdm: at, words }),
+            Some(unit) => moved(Line::Mv { upwards: false, unit, home, l2bm, at, words }, dram, machine, code),
         });
     }
+}
+
+/// An MV; a walk that counts parts it between a PDM and a DRAM.
+fn moved<S: Sink>(mv: Line, dram: bool, machine: &Machine, code: &mut S) {
+    let Line::Mv { upwards, unit, home, l2bm, at, words } = mv else { return };
+    if !S::COUNTS || !dram {
+        code.line(mv);
+        return;
+    }
+    let (by_pdm, by_dram) = machine.crossing_parts();
+    let other = words * by_pdm / (by_pdm + by_dram);
+    code.line(Line::Mv { upwards, unit, home, l2bm, at, words: words - other });
+    code.line(Line::Mv { upwards, unit, home: home + machine.groups(), l2bm, at, words: other });
 }

@@ -204,8 +204,9 @@ fn least(level: Level, fewer: i64, more: i64, machine: &Machine) -> i64 {
     }
 }
 
-/// Steps in which `words` long words go to the PDMs of all groups and from there to L2BMs.
+/// Steps in which `words` long words go to the PDMs and DRAMs of all groups and from there to L2BMs.
 fn crossing(words: i64, machine: &Machine) -> i64 {
-    let (near, far, _) = machine.mv_parts();
-    (near + far) * words / (machine.parts() * machine.groups() * machine.cycles)
+    let (by_pdm, by_dram) = machine.crossing_parts();
+    let each = if machine.has_drams() { by_pdm * by_dram / (by_pdm + by_dram) } else { by_pdm };
+    each * words / (machine.parts() * machine.groups() * machine.cycles)
 }

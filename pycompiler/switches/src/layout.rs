@@ -50,6 +50,8 @@ pub struct Machine {
     pub mv_far: i64,
     /// Long words a cycle from a PDM to all L2BMs.
     pub mv_all: i64,
+    /// Long words a cycle between an L2BM and a DRAM.
+    pub mv_dram: i64,
     /// L2Bs of a group.
     pub l2bs_per_group: i64,
     /// Long words of a row: one for every PE of an L1B.
@@ -85,6 +87,7 @@ impl Machine {
             self.mv_near,
             self.mv_far,
             self.mv_all,
+            self.mv_dram,
             self.l2bs_per_group,
             self.row,
             self.block,
@@ -126,19 +129,53 @@ impl Machine {
         (0..words).step_by(self.l2bm_words as usize)
     }
 
-    /// How long MVs of a word take, in parts of a cycle: within a group, to another group, from a PDM to all L2BMs.
-    pub(crate) fn mv_parts(&self) -> (i64, i64, i64) {
-        (self.mv_far * self.mv_all, self.mv_near * self.mv_all, self.mv_near * self.mv_far)
+    /// How long MVs of a word take, in parts of a cycle.
+    pub(crate) fn mv_parts(&self) -> MvParts {
+        let each = |rate: i64| self.parts() / rate;
+        MvParts { near: each(self.mv_near), far: each(self.mv_far), all: each(self.mv_all), dram: each(self.mv_dram) }
+    }
+
+    /// How long an MV of a word takes between the L2BM of `unit` and the PDM `home`, or the DRAM behind the PDMs.
+    pub(crate) fn mv_time(&self, unit: i64, home: i64) -> i64 {
+        let parts = self.mv_parts();
+        match home {
+            _ if home >= self.groups() => parts.dram,
+            _ if unit / self.l2bs_per_group == home => parts.near,
+            _ => parts.far,
+        }
+    }
+
+    /// How long a word takes to a PDM of another group and back, and to a DRAM and back.
+    pub(crate) fn crossing_parts(&self) -> (i64, i64) {
+        let parts = self.mv_parts();
+        (parts.near + parts.far, 2 * parts.dram)
+    }
+
+    /// Whether DRAMs help the PDMs: several L2BMs share each of these.
+    pub(crate) fn has_drams(&self) -> bool {
+        self.l2bs_per_group > 1
     }
 
     /// The parts of a cycle in which these times count.
     pub(crate) fn parts(&self) -> i64 {
-        self.mv_near * self.mv_far * self.mv_all
+        self.mv_near * self.mv_far * self.mv_all * self.mv_dram
     }
 
     pub(crate) fn groups(&self) -> i64 {
         self.count(Level::L2b) / self.l2bs_per_group
     }
+}
+
+/// How long MVs of a word take, in parts of a cycle.
+pub(crate) struct MvParts {
+    /// Between an L2BM and the PDM of its group.
+    pub near: i64,
+    /// From an L2BM to the PDM of another group.
+    pub far: i64,
+    /// From a PDM to all L2BMs.
+    pub all: i64,
+    /// Between an L2BM and a DRAM.
+    pub dram: i64,
 }
 
 /// A digit of `size` values on `level`, which lie `stride` coordinates apart.

@@ -63,7 +63,7 @@ impl Way {
             Way::Fills(rows) => fills::fills(rows, found, machine, code),
             Way::Straight(sent) => straight::straight(sent, found, machine, code),
             Way::Through => return through::through(found, machine, code),
-            Way::Crossing => return crossing::crossing(found, place.l1b, machine, code),
+            Way::Crossing => return crossing::crossing(found, place, machine, code),
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ const MACHINE: Machine = Machine {
     mv_near: 4,
     mv_far: 2,
     mv_all: 2,
+    mv_dram: 4,
     l2bs_per_group: 2,
     row: 16,
     block: 1,

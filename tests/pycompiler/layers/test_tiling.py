@@ -20,6 +20,7 @@ from pycompiler.code.nest import expand, stages
 from pycompiler.cost.sequence import waiting_steps
 from pycompiler.emit.program import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
+from pycompiler.layers.switch.pass_code import aside_of
 from pycompiler.layers.switch.pass_moves import Moves
 from pycompiler.layers.tiling.axes import tiled_axes
 from pycompiler.layers.tiling.code import tiles_code
@@ -133,7 +134,8 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
     machine = target.new_machine()
     machine.write("lm0", np.ascontiguousarray(packed.reshape(*target.pe_shape, -1)))
     made_code = LAYER.emit(node, graph, target)
-    text = concatenate([("n", TILES, made_code)], {"x": 0, "y": 0}, target).text
+    addresses = {"x": 0, "y": 0, aside_of(node): 64}
+    text = concatenate([("n", TILES, made_code)], addresses, target).text
     machine.run(target.assemble(text, "tiles.vsm"))
     wanted = elements(y.layout, y.shape, y.dtype, target)
     found = machine.read("lm1", count=wanted.shape[-2]).reshape(wanted.shape[:-1])

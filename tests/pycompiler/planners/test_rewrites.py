@@ -20,6 +20,7 @@ from pycompiler.graph.draft import Edit
 from pycompiler.graph.graph import MNGraph, MNNode, MNValue, TensorType
 from pycompiler.graph.rewrite import Facts, FlowRewrite, Pattern, Rewrite, rewritten
 from pycompiler.graph.verify import STRUCTURE
+from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.pfvm.session import HostSession
@@ -240,7 +241,21 @@ def test_alone(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 #: Rewrites that code needs.
-NEEDED = "part_sums", "sum_in_dram"
+NEEDED = "part_sums", "sum_in_dram", "cross_in_dram", "round_depthwise"
+
+
+@pytest.mark.parametrize("emit", ["concat", "l1merge"])
+def test_cross_in_dram(emit: str) -> None:
+    """What crosses L2Bs goes through PDMs and DRAMs: the elements are those of numpy."""
+    x = np.random.default_rng(3).standard_normal((56, 330, 9)).astype(np.float32)
+    nodes = [("Softmax", ["x"], "s"), ("Transpose", ["s"], "t"), ("Softmax", ["t"], "y")]
+    model = model_of(nodes, {"x": x.shape}, ["s", "t", "y"])
+    result, report = compiled(model, "mncore2", emit=emit)
+    assert any("cross_in_dram" in row.get("rewrites", {}) for row in report["passes"])
+    switches = [row["dram_words"] for row in report["nodes"] if row["op"] == SWITCH]
+    assert any(words["read"] == words["written"] > 0 for words in switches)
+    found = run(result, {"x": x}, "mncore2")
+    assert np.array_equal(found["t"], found["s"].transpose(2, 1, 0))
 
 
 @pytest.mark.parametrize("rows", [24, 40])
