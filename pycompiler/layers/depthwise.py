@@ -4,6 +4,9 @@ The axes with taps lie in Addr, in the input and in the result. So a tap is an a
 is copied: each long word of the result takes one multiply-add per tap. Taps on padding are left
 out, so padding costs nothing. The weights of a channel lie on the units and words of its pixels.
 They go to a register file first, because the results use the port of their LM.
+
+In `mixed` the factors are halves like those of other convolutions: a long word has four of them,
+all of channels. Their sums are singles, and a result is rounded to half.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 
 from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Broadcast, Layout, Layouts, Level, SubAxis, Ways
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, DEPTHWISE
@@ -23,7 +26,9 @@ from ..tolerance import SUM
 from .base import Cut, Placement, distinct, layout_of, other_layouts, outside_lm
 from .copied_elements import Picked, Selection
 from .depthwise_code import CHANNELS, depthwise_code, tapped_axes
+from .half_conversions import packed_layout, widened
 from .picks import SpreadCopy
+from .products.roles import PRECISION
 
 
 class Depthwise(SpreadCopy):
@@ -33,17 +38,28 @@ class Depthwise(SpreadCopy):
     error = SUM
 
     def __init__(self) -> None:
-        super().__init__(DEPTHWISE, _first_taps, CONVOLUTION)
+        super().__init__(DEPTHWISE, _first_taps, CONVOLUTION | {PRECISION})
 
     def layouts(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Layouts:
         """Keep the digits of axes without taps, or spread these axes over the units."""
         found = super().layouts(_pixels(node), graph, target, hints)
+        if not _packs(node, graph, found):
+            found = self._spread(_pixels(node), graph, target)
         return {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
 
     def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield layouts close to the hints, and those that use the most units."""
         for found in super().candidates(_pixels(node), graph, target, hints):
-            yield {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
+            if _packs(node, graph, found):
+                yield {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
+
+    def spread_layout(
+        self, shape: tuple[int, ...], value: MNValue, target: Target, times: int
+    ) -> Layout:
+        """Return the layout of the pixels that uses the most units; halves lie along channels."""
+        if value.dtype is MNDtype.HALF:
+            return packed_layout(shape, CHANNELS, target)
+        return super().spread_layout(shape, value, target, times)
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
         """Return the axes of the windows; their elements are read one by one."""
@@ -64,7 +80,11 @@ class Depthwise(SpreadCopy):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield axes with taps on units, and weights that do not lie beside their pixels."""
         yield from super().refusals(_pixels(node), graph, target)
-        result = layout_of(graph.values[node.outputs[0]])
+        value = graph.values[node.outputs[0]]
+        result = layout_of(value)
+        if not _packs(node, graph, {value.name: result}):
+            yield f"`{value.name}` without the channels in its long words"
+            return
         beside = _weights_beside(node, graph, result)
         yield from outside_lm(beside, graph)
         yield from other_layouts(beside, graph, target)
@@ -72,6 +92,17 @@ class Depthwise(SpreadCopy):
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: a multiply-add per tap for every vector of the result."""
         return depthwise_code(node, graph, target)
+
+
+def in_halves(node: MNNode) -> bool:
+    """Whether a node is a depthwise convolution of halves."""
+    return node.op == DEPTHWISE and dict(node.attributes).get(PRECISION) == "half"
+
+
+def _packs(node: MNNode, graph: MNGraph, layouts: Layouts) -> bool:
+    """Whether long words of halves have channels only: their sums become two long words."""
+    value = graph.values[node.outputs[0]]
+    return value.dtype is not MNDtype.HALF or widened(layouts[value.name], CHANNELS) is not None
 
 
 def _pixels(node: MNNode) -> MNNode:
@@ -113,7 +144,11 @@ def _weights_beside(node: MNNode, graph: MNGraph, result: Layout) -> Layouts:
             if sub.level is Level.ADDR:
                 sub, stride = sub._replace(stride=stride), stride * sub.size
             channels.append(sub)
-        found[name] = Layout((tuple(reversed(channels)), *reversed(axes)), broadcast)
+        made = Layout((tuple(reversed(channels)), *reversed(axes)), broadcast)
+        if graph.values[name].dtype is not graph.values[node.inputs[0]].dtype:
+            # The bias of halves is singles.
+            made = widened(made, 0) or made
+        found[name] = made
     return found
 
 

@@ -10,15 +10,17 @@ from math import prod
 
 import numpy as np
 
-from ..code.lines import Forward, Line, Operand, Special, alu_step, single_step
+from ..code.lines import Forward, Line, Operand, PeOperand, Special, alu_step, single_step
 from ..code.nest import Nest, Repeat, runs, whole_runs
 from ..graph.digits import Part, parts
-from ..graph.graph import MNGraph, MNNode
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import Level
-from ..machine import Target
+from ..machine import WORDS_PER_LONG, Target
 from ..pfvm.windows import AxisWindow, windows_of
 from .base import layout_of
 from .copy_operators import places_at
+from .half_conversions import narrowed
 from .scratch import Scratch, Words, vector
 
 CHANNELS = 1  # the axis of the channels, in the input and in the result
@@ -57,7 +59,8 @@ class _Results:
 class Work:
     """What a PE computes: every channel has the same results, ``channels`` at a time.
 
-    ``taps`` are the addresses of the taps in the weights of a channel.
+    ``taps`` are the addresses of the taps in the weights of a channel. A sum takes ``wide`` long
+    words.
     """
 
     channels: tuple[_Channel, ...]
@@ -65,6 +68,7 @@ class Work:
     taps: tuple[int, ...]
     cycles: int
     registers: int
+    wide: int
     biased: bool
 
     @staticmethod
@@ -78,7 +82,7 @@ class Work:
         windows = tapped_axes(node, graph)
         theirs, ours = (parts(layout_of(v), v.shape) for v in (result, source))
         factors = parts(layout_of(weights), weights.shape)
-        added = parts(layout_of(bias), bias.shape)[0] if bias is not None else []
+        added = _bias_parts(bias, source.dtype) if bias is not None else []
         numbers = _together(theirs[CHANNELS], ours[CHANNELS], factors[0], added)
         plain = [(0, 0)]
         for axis in range(len(theirs)):
@@ -95,6 +99,7 @@ class Work:
             tuple(sum(place) for place in product(*kernel)),
             target.cycles,
             min(target.words("grf0"), target.words("grf1")),
+            MNDtype.FLOAT.bits * source.dtype.words_per_long // MNDtype.LONG.bits,
             biased,
         )
 
@@ -107,12 +112,21 @@ class Work:
     def blocks(self) -> list[Sequence[_Channel]]:
         """The channels whose weights the register files hold at once."""
         # The other register file has the biases, and sums that wait if not all taps fit.
-        most = max(1, min(self.registers // len(self.taps), self.registers // 2))
+        sums = self.registers // (2 * self.wide)
+        most = max(1, min(self.registers // len(self.taps), sums))
         return runs(self.channels, most)
 
     def vectors(self, count: int, results: _Results) -> int:
         """Return the number of vectors that some results of ``count`` channels take."""
         return -(-len(results.at) * count // self.cycles)
+
+
+def _bias_parts(bias: MNValue, dtype: MNDtype) -> list[Part]:
+    """Return the parts of a bias as one of elements of ``dtype``; its sums take more long words."""
+    layout = layout_of(bias)
+    if dtype is not bias.dtype:
+        layout = narrowed(layout, 0) or layout
+    return parts(layout, bias.shape)[0]
 
 
 def _together(first: Sequence[Part], *others: Sequence[Part]) -> list[tuple[int, ...]]:
@@ -205,22 +219,23 @@ def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     """Return the code."""
     work = Work.of(node, graph, target)
     source, weights, result = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
-    cycles, factors, sums = target.cycles, Scratch("grf1"), Scratch("grf0")
+    cycles, factors = target.cycles, Scratch("grf1")
     parted = work.at_once < len(work.taps)
 
     def summed(made: _Made, first: int, alike: Sequence[_Place], turn: int) -> Iterator[Line]:
         place, (number, at) = alike[turn]
         one = made(number)[at]
         waits = tuple((place + 1) * cycles + cycle for cycle in range(cycles))
-        bias = vector(sums, one.channels) if work.biased else None
-        waiting = vector(sums, waits) if parted else None
+        bias = _sums(one.channels, work.wide) if work.biased else None
+        waiting = _sums(waits, work.wide) if parted else None
         here = range(first, min(first + work.at_once, len(work.taps)))
-        return _summed(one, here, source, vector(result, one.goal), bias, waiting, factors)
+        return _summed(one, here, source, result, bias, waiting, factors)
 
     for block in work.blocks:
         if work.biased:
             bias = graph.values[node.inputs[2]]
-            yield from _loaded([channel.bias for channel in block], bias, sums, cycles)
+            words = [work.wide * channel.bias + n for channel in block for n in range(work.wide)]
+            yield from _loaded(words, bias, Scratch("grf0"), cycles)
         vectors = [
             (number, at)
             for number, found in enumerate(work.results)
@@ -228,7 +243,7 @@ def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
         ]
         made = cache(partial(_vectors, block, work.results, cycles))
         # Sums of vectors wait in the registers behind the biases while weights are exchanged.
-        most = work.registers // cycles - 1 if parted else len(vectors)
+        most = work.registers // (cycles * work.wide) - 1 if parted else len(vectors)
         for some in runs(vectors, most):
             groups = [list(group) for _, group in groupby(enumerate(some), lambda one: one[1][0])]
             for first in range(0, len(work.taps), work.at_once):
@@ -237,6 +252,12 @@ def depthwise_code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
                 yield from _loaded(wanted, weights, factors, cycles)
                 for alike in groups:
                     yield Repeat(len(alike), partial(summed, made, first, alike))
+
+
+def _sums(places: Sequence[int], wide: int) -> PeOperand:
+    """Return sums in the register file, each of ``wide`` long words."""
+    at = tuple(wide * place for place in places)
+    return vector(Scratch("grf0"), at)._replace(words=wide * WORDS_PER_LONG)
 
 
 def _loaded(places: Sequence[int], value: Words, registers: Scratch, cycles: int) -> Iterator[Line]:
@@ -249,8 +270,8 @@ def _loaded(places: Sequence[int], value: Words, registers: Scratch, cycles: int
 def _summed(
     one: _Vector,
     here: range,
-    source: Words,
-    goal: Operand,
+    source: MNValue,
+    result: MNValue,
     bias: Operand | None,
     waiting: Operand | None,
     factors: Scratch,
@@ -259,8 +280,13 @@ def _summed(
 
     The sum begins with the bias, or with the sum ``waiting`` over the taps before.
     """
+    goal = vector(result, one.goal)
+    letter, rounded = ("h", "r") if result.dtype is MNDtype.HALF else ("f", "")
     if not one.taps and here.start == 0:
-        yield alu_step("zero", (), goal) if bias is None else alu_step("lpassa", (bias,), goal)
+        if bias is None:
+            yield alu_step("zero", (), goal)
+        else:
+            yield single_step("mau", f"{letter}vpassa{rounded}", (bias,), goal)
     mine = [tap for tap in one.taps if tap[0] in here]
     for number, (tap, pixels) in enumerate(mine):
         place = tuple(channel * len(here) + tap - here.start for channel in one.channels)
@@ -278,5 +304,5 @@ def _summed(
         elif number == len(mine) - 1:
             assert waiting is not None
             last = waiting
-        name = "fvmul" if len(operands) == 2 else "fvfma"
-        yield single_step("mau", name, operands, last)
+        name = f"{letter}v{'mul' if len(operands) == 2 else 'fma'}"
+        yield single_step("mau", name + rounded * (last is goal), operands, last)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..code.lines import PeOperand, single_step
 from ..code.nest import Nest, Repeat
-from ..graph.digits import agrees
+from ..graph.digits import agrees, merged
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout, Layouts, Level, SubAxis, Ways
@@ -174,8 +174,8 @@ def packed_layout(shape: tuple[int, ...], axis: int, target: Target) -> Layout:
 
 def widened(layout: Layout, axis: int) -> Layout | None:
     """Return the layout of singles made of halves in ``layout``; None if ``axis`` is not packed."""
-    words = MNDtype.HALF.words_per_long
-    if layout.axes[axis][-1:] != (SubAxis(words, Level.W),):
+    low = next(iter(merged(reversed(layout.axes[axis]))), None)
+    if low != SubAxis(MNDtype.HALF.words_per_long, Level.W):
         return None
     times = _ratio()
     axes = [
@@ -186,8 +186,8 @@ def widened(layout: Layout, axis: int) -> Layout | None:
         )
         for subs in layout.axes
     ]
-    low = (SubAxis(times, Level.ADDR, 1), SubAxis(MNDtype.FLOAT.words_per_long, Level.W))
-    axes[axis] = (*axes[axis], *low)
+    pair = (SubAxis(times, Level.ADDR, 1), SubAxis(MNDtype.FLOAT.words_per_long, Level.W))
+    axes[axis] = (*axes[axis], *pair)
     return replace(layout, axes=tuple(axes))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layouts, Ways
+from ..graph.graph import MNGraph, MNNode, MNValue
+from ..graph.layout import Layout, Layouts, Ways
 from ..machine import Target
 from ..pfvm.device_functions import PICK
 from .copied_elements import Picked, Selection
@@ -33,12 +33,18 @@ class SpreadCopy(Copy):
         yield self.layouts(node, graph, target, hints)
         yield self._spread(node, graph, target)
 
+    def spread_layout(
+        self, shape: tuple[int, ...], value: MNValue, target: Target, times: int
+    ) -> Layout:
+        """Return a layout of ``shape``, in which an axis is as long as it has blocks."""
+        return whole_layout(shape, value.dtype, target, padded=True, times=times)
+
     def _spread(self, node: MNNode, graph: MNGraph, target: Target) -> Layouts:
         """Return layouts that spread the axes that stay over as many units as possible."""
         blocks, value = self.blocks(node, graph), graph.values[node.inputs[0]]
         rest = tuple(blocks.get(axis, size) for axis, size in enumerate(value.shape))
         times = prod(value.shape) // prod(rest)
-        wide = whole_layout(rest, value.dtype, target, padded=True, times=times)
+        wide = self.spread_layout(rest, value, target, times)
         return super().layouts(node, graph, target, {node.inputs[0]: wide})
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from math import prod
 
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
+from ..layers.depthwise import in_halves
+from ..layers.depthwise_code import CHANNELS
 from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import DOUBLE, precision, roles_of, takes_halves
 from ..layers.tiling.axes import whole_words
 from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.device_functions import TILES
-from ..pfvm.windows import WEIGHT_GRADIENT
+from ..pfvm.windows import DEPTHWISE, WEIGHT_GRADIENT
 from .given import Given
 from .overrides import PRECISION_OF, Overrides
 
@@ -51,6 +54,13 @@ def plan_dtypes(
         for name, value in graph.values.items()
     }
 
+    def depthwise(node: MNNode) -> bool:
+        """Whether the factors of a convolution of single channels are halves: it moves less."""
+        value = values[node.inputs[0]]
+        whole = value.type.shape[CHANNELS] % MNDtype.HALF.words_per_long == 0
+        large = prod(value.type.shape) >= prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
+        return whole and large and value.dtype is MNDtype.FLOAT and chosen(node) == "half"
+
     def chosen(node: MNNode) -> str:
         if values[node.outputs[0]].dtype is MNDtype.DOUBLE:
             return DOUBLE
@@ -61,6 +71,8 @@ def plan_dtypes(
             return PRECISION_OF[MNDtype(decided["dtype"])]
         if given.gemm_precision != "auto":
             return given.gemm_precision
+        if node.op == DEPTHWISE:
+            return "half" if given.float_dtype == "mixed" else "single"
         # A sum of few terms gains nothing from halves, and its rounding errors do not average out.
         roles = roles_of(node, graph)
         short = roles.k * roles.taps < precision("half", target).block
@@ -68,13 +80,21 @@ def plan_dtypes(
 
     nodes = tuple(
         replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
-        if node.side is Side.DEVICE and node.op in (*PRODUCTS, WEIGHT_GRADIENT)
+        if node.side is Side.DEVICE
+        and (node.op in (*PRODUCTS, WEIGHT_GRADIENT) or (node.op == DEPTHWISE and depthwise(node)))
         else node
         for node in graph.nodes
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
     found = _rounded_by_host(graph, target, {*given.overrides, *registered})
     return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
+
+
+def _reads_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
+    """Whether the first two operands of a node may be halves."""
+    if node.side is not Side.DEVICE or node.op not in (*PRODUCTS, WEIGHT_GRADIENT):
+        return in_halves(node)
+    return takes_halves(node, graph, target)
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:
@@ -97,13 +117,7 @@ def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> 
     for node in graph.nodes:
         if node.outputs[0] in moved:
             continue
-        factors: set[str] = set()
-        if (
-            node.side is Side.DEVICE
-            and node.op in (*PRODUCTS, WEIGHT_GRADIENT)
-            and takes_halves(node, graph, target)
-        ):
-            factors = set(node.inputs[:2])
+        factors = set(node.inputs[:2]) if _reads_halves(node, graph, target) else set()
         found -= set(node.inputs) - factors
         found -= set(node.inputs[2:])
         read |= factors

@@ -19,6 +19,8 @@ from ..graph.half import fits_halves
 from ..graph.rewrite import Facts, FlowRewrite
 from ..layers.copy_operators import Copy
 from ..layers.crop import CROP
+from ..layers.depthwise import in_halves
+from ..layers.depthwise_code import CHANNELS
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.elementwise import Elementwise
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
@@ -137,6 +139,8 @@ def _in_parts(node: MNNode, graph: MNGraph, target: Target) -> bool:
 
 def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None:
     """Return the word axis of a node's result; None if the node does not keep one."""
+    if in_halves(node):
+        return CHANNELS
     if node.op in CONVOLUTIONS:
         return roles_of(node, graph).c[2]
     if node.op == NARROW:
@@ -213,6 +217,8 @@ def _reads(
     node: MNNode, name: str, graph: MNGraph, found: Mapping[str, int], target: Target
 ) -> bool:
     """Whether a reader takes the value as halves."""
+    if in_halves(node):
+        return node.inputs[0] == name and found[name] == CHANNELS
     if node.op in CONVOLUTIONS:
         roles = roles_of(node, graph)
         return (
@@ -229,7 +235,12 @@ def _reads(
 
 def _fed(node: MNNode, found: Mapping[str, int], constants: Collection[str]) -> bool:
     """Whether all that a node reads is halves, if it is no convolution."""
-    return node.op in CONVOLUTIONS or all(n in found or n in constants for n in node.inputs)
+    return _rounds(node) or all(n in found or n in constants for n in node.inputs)
+
+
+def _rounds(node: MNNode) -> bool:
+    """Whether a node makes halves of what need not be halves."""
+    return node.op in CONVOLUTIONS or in_halves(node)
 
 
 def _constants(
@@ -249,7 +260,7 @@ def _constants(
         if graph.values[name].dtype is MNDtype.FLOAT
         and all(
             node.outputs[0] in found
-            and node.op not in CONVOLUTIONS
+            and not _rounds(node)
             and _fits_words(graph.values[name].shape, node.outputs[0], graph, found)
             for node in readers.get(name, ())
         )

@@ -16,7 +16,7 @@ from .given import Given
 from .halves import STORE_HALVES
 from .parted_sums import CROSS_IN_DRAM, PART_SUMS, SUM_IN_DRAM
 from .recut_chains import JOIN_RECUTS
-from .rounded_factors import ROUND_FACTORS
+from .rounded_factors import ROUND_DEPTHWISE, ROUND_FACTORS
 from .rounded_results import ROUND_RESULTS
 from .saved_halves import KEEP_FACTORS_AS_HALVES
 from .saved_signs import SIGNS_OF_HALVES
@@ -32,6 +32,7 @@ TYPED: tuple[Row, ...] = (
     PART_VARIANCES,
     STORE_HALVES,
     ROUND_FACTORS,
+    ROUND_DEPTHWISE,
     ROUND_RESULTS,
     SIGNS_OF_HALVES,
     KEEP_FACTORS_AS_HALVES,

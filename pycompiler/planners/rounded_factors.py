@@ -8,22 +8,24 @@ product there may only be operators that neither compute nor mix elements.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..graph.draft import Edit
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, Side
-from ..graph.rewrite import Facts, FlowRewrite
-from ..layers.half_conversions import AXIS, NARROW
+from ..graph.rewrite import Facts, FlowRewrite, Part, Pattern, Rewrite
+from ..layers.depthwise import in_halves
+from ..layers.depthwise_code import CHANNELS
+from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..layers.matmul import PRODUCTS
 from ..layers.products.roles import roles_of, takes_halves
 from ..layers.tiling.axes import other_axes, whole_words
 from ..layers.view import VIEWS, order_of
 from ..machine import Target
 from ..pfvm.device_functions import PICK, TILES
-from ..pfvm.windows import WEIGHT_GRADIENT
+from ..pfvm.windows import DEPTHWISE, WEIGHT_GRADIENT
 from .halves import CONVOLUTIONS, keeps_words, same_words_axis
 
 #: Operators that rounding may pass: what they do to halves is what they do to singles.
@@ -127,6 +129,10 @@ def _wanted(
     """Yield the axis along which a reader wants the halves of a value, if it wants halves."""
     if node.side is not Side.DEVICE:
         return
+    if in_halves(node):
+        if name in node.inputs[:2]:
+            yield CHANNELS if node.inputs[0] == name else 0
+        return
     if node.op in (*_PRODUCTS, *CONVOLUTIONS, WEIGHT_GRADIENT):
         if name in node.inputs[2:] or not takes_halves(node, graph, target):
             return
@@ -166,6 +172,8 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
 
 def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
     """Whether an operator's input comes as halves where its result is wanted so."""
+    if in_halves(node):
+        return found.whole[out] == CHANNELS
     if node.op in PRODUCTS:
         return False
     axis, name = _before(node, found.whole[out], graph), node.inputs[0]
@@ -173,4 +181,32 @@ def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
     return axis is not None and (found.whole.get(name) == axis or node.name in copied)
 
 
+def _depthwise(nodes: Sequence[MNNode], part: Part) -> Edit | None:
+    """Give convolutions of single channels in half the halves that they read and write."""
+    (node,) = nodes
+    if not in_halves(node):
+        return None
+    edit, out = Edit(), node.outputs[0]
+    for name, axis in zip(node.inputs, (CHANNELS, 0), strict=False):
+        if part.values[name].dtype is MNDtype.FLOAT:
+            copy = f"{node.name}.halves{axis}"
+            edit.inputs[node.name, name] = copy
+            edit.values[copy] = replace(part.values[name], name=copy, dtype=MNDtype.HALF)
+            edit.before[node.name].append(_narrow(name, copy, axis, node))
+    if part.values[out].dtype is MNDtype.FLOAT:
+        short = f"{out}.halves"
+        edit.outputs[node.name, out] = short
+        edit.values[short] = replace(part.values[out], name=short, dtype=MNDtype.HALF)
+        wide = MNNode(f"{out}.{WIDEN}", WIDEN, (short,), (out,), ((AXIS, CHANNELS),))
+        edit.behind[node.name].append(wide.near(node))
+    return edit if edit.values else None
+
+
+ROUND_DEPTHWISE = Rewrite(
+    "round_depthwise",
+    "factors and results of convolutions of single channels are rounded to half",
+    pattern=Pattern(frozenset({DEPTHWISE})),
+    edit=_depthwise,
+    needed=True,
+)
 ROUND_FACTORS = FlowRewrite("round_factors", "", _rounded)

@@ -16,6 +16,7 @@ from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layouts, Level
 from ...graph.plan import Laid, Resident, Streamed
 from ...machine import Target
+from ...pfvm.windows import DEPTHWISE
 from ..dram_transfer import download
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed, streamed_code
@@ -290,7 +291,8 @@ def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[St
         [one for one in machine_digits(target, 1) if one.level is level]
         for level in (Level.MAB, Level.L1B, Level.L2B)
     )
-    only = sum(islice((1 for one in graph.nodes if PRECISION in dict(one.attributes)), 2)) == 1
+    products = (n for n in graph.nodes if PRECISION in dict(n.attributes) and n.op != DEPTHWISE)
+    only = len(list(islice(products, 2))) == 1
     for share in shares(target):
         low = [digit for digit in l1bs if digit.stride < share]
         high = [digit for digit in l1bs if digit.stride >= share]

@@ -17,12 +17,14 @@ from onnx import TensorProto, helper, numpy_helper
 from operator_convolutions import conv
 from operator_rows import HOST_ERROR, REAL, Row
 
+from pycompiler.graph.dtypes import MNDtype
+from pycompiler.graph.half import halves_of, singles_of
 from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.machine import load_target
 from pycompiler.pfvm.device_functions import TILES
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pfvm.windows import DEPTHWISE
-from pycompiler.tolerance import SUM
+from pycompiler.tolerance import SUM, SUMS
 
 F = torch.nn.functional
 
@@ -51,11 +53,46 @@ def test_against_torch_and_onnxruntime(mode: str, machine: str, examples: int) -
         assert any(node.op == DEPTHWISE for node in result.graph.nodes)
         found = run(result, sample.given, name)["y0"]
         wanted = sample.wanted()[0]
-        limit = sample.terms * sample.scale * 2.0**-20
+        limit = sample.terms * sample.scale * SUMS["Half" if mode == "mixed" else "Float", SUM]
         other = HostSession(model, "model").run(sample.given)["y0"]
         assert found.shape == wanted.shape
         assert np.abs(found - wanted).max() <= limit
         assert np.abs(found - other).max() <= HOST_ERROR * limit
+
+    case()
+
+
+def _rounded(array: np.ndarray) -> np.ndarray:
+    return singles_of(halves_of(array)).astype(np.float64)
+
+
+def test_halves() -> None:
+    """In `mixed` factors are halves, their sums singles, and a result is rounded once."""
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(5), phases=[Phase.explicit, Phase.generate])
+    def case(seed: int) -> None:
+        rng, made = random.Random(seed), np.random.default_rng(seed)
+        channels, taps = rng.choice([4, 8, 12, 20]), (rng.randint(1, 5), rng.randint(2, 7))
+        size = tuple(rng.randint(tap, 19) for tap in taps)
+        pads, stride = [rng.randint(0, tap - 1) for tap in taps], rng.choice([1, 1, 2])
+        x = made.standard_normal((rng.randint(1, 3), channels, *size)).astype(np.float32)
+        w = made.standard_normal((channels, 1, *taps)).astype(np.float32)
+        b = made.standard_normal(channels).astype(np.float32)
+        constants = {"w": w, "b": b} if rng.random() < 0.7 else {"w": w}
+        facts = {"pads": [*pads, *pads], "strides": [stride, stride]}
+        model = one_node("Conv", {"x": x.shape}, constants, group=channels, **facts)
+        result, _ = compiled(model, float_dtype="mixed")
+        (node,) = (node for node in result.graph.nodes if node.op == DEPTHWISE)
+        if x.size >= 2 * 64:  # a long word for each PE of `mini`
+            assert result.graph.values[node.outputs[0]].dtype is MNDtype.HALF
+        bias = torch.from_numpy(b.astype(np.float64)) if "b" in constants else None
+        operands = (torch.from_numpy(_rounded(one)) for one in (x, w))
+        wanted = F.conv2d(*operands, bias, stride, pads, groups=channels).numpy()
+        found = run(result, {"x": x})["y0"]
+        limit = np.abs(wanted) * 2.0**-10 + 2.0**-18 * np.abs(x).max() * np.abs(w).max()
+        assert found.shape == wanted.shape
+        assert (np.abs(found - wanted) <= limit).all()
 
     case()
 
