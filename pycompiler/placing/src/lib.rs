@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod allocator;
+mod chunks;
 mod clock;
 mod code;
 mod distance;

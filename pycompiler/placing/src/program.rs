@@ -56,7 +56,9 @@ impl Program {
     /// Adds a node.
     pub fn add(&mut self, node: Node) {
         let own = node.fragment.lines.len();
-        if self.lines > 0 && self.lines + own > self.window {
+        // A node that begins before all its words are there is placed together with the downloads in front of it.
+        let most = if node.fragment.loose { 2 * self.window } else { self.window };
+        if self.lines > 0 && self.lines + own > most {
             self.close();
         }
         self.lines += own;

@@ -1,5 +1,6 @@
 //! What is placed: the lines of all nodes, cut into units that stand together.
 
+use crate::chunks::{by_first_read, first_before};
 use crate::code::Line;
 use crate::machine::Machine;
 use crate::masks::with_kept_masks;
@@ -83,15 +84,24 @@ pub(crate) fn prepare(
         let alone = fragment.loose || matches!(kind, Kind::Download | Kind::Transfer);
         ready.push(shelf.of(&Fragment { lines, packed: alone || fragment.packed, ..fragment.clone() }));
     }
-    let mut units = Vec::new();
+    let mut own = Vec::with_capacity(nodes.len());
     for (owner, (lines, (_, kind))) in ready.iter().zip(nodes).enumerate() {
         let mut found = cut(owner, &lines.lines)?;
         if *kind == Kind::Download {
             mark_chunks(machine, &mut found);
         }
-        units.extend(found);
+        own.push(found);
     }
     let loose: Vec<usize> = (0..nodes.len()).filter(|&node| nodes[node].0.loose).collect();
+    let downloads: Vec<bool> = nodes.iter().map(|(_, kind)| *kind == Kind::Download).collect();
+    let (mut units, mut done) = (Vec::new(), 0);
+    for &node in &loose {
+        let first = first_before(machine, &own, &downloads, node).max(done);
+        units.extend(own[done..first].iter().flatten().cloned());
+        units.extend(by_first_read(machine, &own, first..node, &own[node]));
+        done = node;
+    }
+    units.extend(own.drain(done..).flatten());
     let limit = lowest(machine, loose.iter().map(|&node| &*ready[node]));
     let may = |node: &usize| !loose.contains(node) && !matches!(nodes[*node].1, Kind::Download | Kind::Fixed);
     let free = (0..nodes.len()).filter(may).collect();

@@ -11,7 +11,7 @@ from merging import merge
 
 from pycompiler.code.lines import BlockOperand, Step
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.program import Kind
+from pycompiler.emit.program import Kind, Program
 from pycompiler.layers.dram_transfer import DOWNLOAD
 from pycompiler.machine import load_target
 
@@ -61,3 +61,24 @@ def test_words_of_l2bm_that_a_streamed_product_uses_are_left_to_it() -> None:
     ends = [int(found[1]) + int(found[2]) for found in moves if found is not None]
     assert len(ends) >= 2
     assert max(ends) <= limit
+
+
+def test_downloads_come_in_the_order_in_which_their_words_are_read() -> None:
+    """Both operands arrive side by side, also where a part of the program would end between them."""
+    graph = compiled(product()[0], float_dtype="mixed")[0].graph
+    made = Fragments(TARGET)
+    addresses = {name: v.addr for name, v in graph.values.items() if v.addr is not None}
+    for window in (None, max(len(made.of(node, graph).lines) for node in graph.nodes)):
+        program = Program(addresses, TARGET, merged=True, window=window)
+        for node in graph.nodes:
+            kind = Kind.DOWNLOAD if node.op == DOWNLOAD else Kind.OTHER
+            program.add(node.name, node.name, made.of(node, graph), kind)
+        moves = [re.match(r"mv\w+/\w+ \$d(\d+) \$lc", line) for line in program.finish().lines]
+        starts = [int(found[1]) for found in moves if found]
+        firsts = [addresses[name] for name in ("a", "b")]
+        owners = [int(start >= max(firsts)) for start in starts]
+        assert sorted(owners) != owners
+        assert sorted(owners, reverse=True) != owners
+        for owner in (0, 1):
+            own = [start for start, of in zip(starts, owners, strict=True) if of == owner]
+            assert own == sorted(own)
