@@ -24,6 +24,7 @@ ALLOWED = (
     r"emu2/(py\.typed|_core\.pyi|_core\.abi3\.so|_core\.pyd)",
     r"emu2_pytest/(\w+\.py|py\.typed)",
     r"pycompiler/(\w+/)*(\w+\.py|py\.typed)",
+    r"pycompiler/(\w+/)?\w+\.txt",
     r"pycompiler/presets/\w+\.json",
     r"pycompiler/dashboard/\w+\.(js|css|html)",
     r"pycompiler/mlsdk/codegen_tree/(\w+/)*[\w-]+(\.\w+)?",

@@ -150,7 +150,7 @@ class Context:
                 progress=not quiet,
                 backprop=backprop,
             )
-        return CompiledFunction(found, folder).renewed_by(settings.renew)
+        return CompiledFunction(found, folder, settings.renew)
 
     def compile_automap(
         self,
@@ -189,7 +189,7 @@ class Context:
         folder = _folder(path)
         with with_cuda(self.device.on_gpu):
             found = load_function(folder, self._board, self.registry.values)
-        return CompiledFunction(found, folder).renewed_by(Settings(self.registry).renew)
+        return CompiledFunction(found, folder, Settings(self.registry).renew)
 
     # -- registered values ---------------------------------------------------------------------
 

@@ -27,13 +27,14 @@ _OWNS = "a compiled function owns memory of a device"
 class CompiledFunction:
     """A function on a device. Call it with a dict of tensors."""
 
-    #: Called before each run: what the host changed reaches the device.
-    renew: Callable[[], None] = staticmethod(lambda: None)
-
-    def __init__(self, function: Function, codegen_dir: Path):
+    def __init__(
+        self, function: Function, codegen_dir: Path, renew: Callable[[], None] = lambda: None
+    ):
         #: The app on a board, or the model on the host.
         self.function = function
         self.codegen_dir = codegen_dir
+        #: Called before each run: what the host changed reaches the device.
+        self._renew = renew
         #: Read now: another compile may write the folder anew.
         self._report = report_text(codegen_dir)
 
@@ -69,7 +70,7 @@ class CompiledFunction:
         place, without a copy. P0604, P0607.
         """
         checked = self._checked(inputs)
-        self.renew()
+        self._renew()
         try:
             outputs = self.function.run(checked)
         except PycompilerError:
@@ -78,14 +79,9 @@ class CompiledFunction:
             raise internal(problem) from problem
         return {key: TensorProxy(output) for key, output in outputs.items()}
 
-    def renewed_by(self, renew: Callable[[], None]) -> CompiledFunction:
-        """Return this function, before whose runs ``renew`` is called."""
-        self.renew = renew
-        return self
-
     def __copy__(self) -> CompiledFunction:
         """Return the same function: it has no state of its own."""
-        return CompiledFunction(self.function, self.codegen_dir).renewed_by(self.renew)
+        return CompiledFunction(self.function, self.codegen_dir, self._renew)
 
     def __reduce__(self) -> Any:
         """Raise P0703 for deep copies and pickles: a function owns memory of a device."""

@@ -106,6 +106,15 @@ def _threshold_backward(grad: torch.Tensor, x: torch.Tensor, threshold: float) -
     return torch.where(above, grad, 0)
 
 
+def _smooth_l1_backward(
+    grad: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int, beta: float
+) -> torch.Tensor:
+    """Return the gradient of a loss whose mean is reduction 1; that of a NaN is one."""
+    apart = x - target
+    fraction = grad / max(1, apart.numel()) if reduction == 1 else grad
+    return torch.where(apart.abs() >= beta, fraction * apart.sign(), fraction * apart / beta)
+
+
 def _weight_norm_backward(
     grad: torch.Tensor, v: torch.Tensor, g: torch.Tensor, length: torch.Tensor, dim: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -117,6 +126,7 @@ def _weight_norm_backward(
 NORM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.native_batch_norm_backward.default: _batch_norm_backward,
     _ATEN._weight_norm_interface_backward.default: _weight_norm_backward,
+    _ATEN.smooth_l1_loss_backward.default: _smooth_l1_backward,
     _ATEN.threshold_backward.default: _threshold_backward,
     _ATEN.native_batch_norm.default: _batch_norm,
     _ATEN.native_layer_norm.default: _layer_norm,

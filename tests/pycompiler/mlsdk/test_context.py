@@ -77,7 +77,7 @@ def test_a_function_with_everything(tmp_path: Path, device: str) -> None:
     assert report["device"] == device
     on_host = device == "pfvm:cpu"
     files = HOST_FILES if on_host else FILES | DUMPS
-    rewritten = set() if on_host else {"rewrite.11.fuse_elementwise.txt"}
+    rewritten = set() if on_host else {"rewrite.12.fuse_elementwise.txt"}
     assert {file.name for file in (tmp_path / "out").iterdir()} == files | rewritten
     assert (report["steps"] == 0) is on_host
     if not on_host:
