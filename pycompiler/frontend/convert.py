@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
+import onnx.numpy_helper
+import onnx.shape_inference
+import onnx_ir as ir
 import torch
+from onnxscript import rewriter
+from onnxscript.rewriter.rules.common import _no_op
 from torch.utils._pytree import tree_leaves
 
 from ..errors import PycompilerError, error
 from ..graph.dtypes import uncomputed
-from ..pfvm.held import to_proto
+from ..pfvm.held import tensor_of, to_proto
+from ..pfvm.random import hidden as hidden_random
 from .as_torch import differing, traced_place
 from .host_calls import host_call, may_be_called
 from .plain_operators import all_in_plain_operators, in_plain_operators, untranslated
@@ -25,10 +32,16 @@ from .translations import translations
 _PAIRS = {torch.complex64, torch.complex128}
 
 
-def convert(program: torch.export.ExportedProgram, extra: Mapping[str, Any]) -> onnx.ModelProto:
-    """Return the ONNX model."""
+def convert(
+    program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the ONNX model, and ``state`` by the names in that model.
+
+    The constants in ``state`` are hidden from torch's optimiser, which would fold them.
+    """
     try:
-        return to_proto(_exported(program, extra).model)
+        made = _exported(program, {**extra, "optimize": False})
+        return _optimised_around(made, state, extra.get("optimize", True))
     except PycompilerError:
         raise
     except Exception as problem:
@@ -44,7 +57,7 @@ def _exported(
     none, and those whose translation has another type than in torch.
     """
     own = extra.get("custom_translation_table") or {}
-    extra = {**extra, "custom_translation_table": {**translations(), **own}, "optimize": False}
+    extra = {**extra, "custom_translation_table": {**translations(), **own}}
     program, plain, called = in_plain_operators(program), False, set[Any]()
     while True:
         program = with_copied_results(program)
@@ -74,6 +87,62 @@ def _exported(
                 again.target = squeezes[1]  # torch does not trace its own form once more
             program = program.run_decompositions({op: host_call(op) for op in refused})
         called |= refused.keys()
+
+
+def _optimised_around(
+    converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the optimised model; the initializers in ``state`` are inputs for the optimiser."""
+    graph = converted.model.graph
+    given, random_nodes = len(graph.inputs), 0
+    present, hidden, data = _hide(graph, state)
+    if optimise:
+        with hidden_random(converted.model) as random_nodes, _kept_rules():
+            converted.optimize()
+    model = to_proto(converted.model)
+    if random_nodes:
+        model = onnx.shape_inference.infer_shapes(model)
+    del model.graph.input[given:]
+    names: dict[str, str] = {}
+    for name, value, tensor in zip(present, hidden, data, strict=True):
+        assert tensor is not None
+        assert value.name is not None
+        if name in state:
+            names[value.name] = state[name]  # the optimiser renames values that are outputs too
+        model.graph.initializer.append(tensor_of(tensor.numpy(), value.name))
+    return model, names
+
+
+@contextlib.contextmanager
+def _kept_rules() -> Iterator[None]:
+    """Leave out rewrites of torch's optimiser.
+
+    For those of several results it looks at all pairs of nodes. Those that drop a term of 0 or a
+    factor of 1 drop numbers near them too, such as the `eps` of a quotient.
+    """
+    known = rewriter._DEFAULT_REWRITE_RULES
+    rewriter._DEFAULT_REWRITE_RULES = tuple(
+        rule
+        for rule in known
+        if rule._target_pattern.has_single_output_node and rule not in _no_op.rules.rules
+    )
+    try:
+        yield
+    finally:
+        rewriter._DEFAULT_REWRITE_RULES = known
+
+
+def _hide(
+    graph: ir.Graph, names: Iterable[str]
+) -> tuple[list[str], list[ir.Value], list[ir.TensorProtocol | None]]:
+    """Make initializers inputs; return those present, their values, and the data taken out."""
+    present = [name for name in names if name in graph.initializers]
+    hidden = [graph.initializers.pop(name) for name in present]
+    data = [value.const_value for value in hidden]
+    for value in hidden:
+        value.const_value = None
+    graph.inputs.extend(hidden)
+    return present, hidden, data
 
 
 def _why_not_converted(problem: BaseException) -> PycompilerError:

@@ -53,9 +53,9 @@ Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
 
-#: Arguments without effect: MLSDK's choice of an exporter, the exporter's messages, which are not
-#: shown, and its optimiser: :mod:`..pfvm.optimise` comes later.
-_IGNORED = frozenset({"optimize", "use_fx2onnx", "verbose"})
+#: Arguments without effect: MLSDK's choice of an exporter, and the exporter's messages, which are
+#: not shown.
+_IGNORED = frozenset({"use_fx2onnx", "verbose"})
 
 #: Said of the caches of transformers, which hold tensors for each layer.
 _CACHE = ": name the tensors of its layers one by one, and make the cache of them in the function"
@@ -177,7 +177,7 @@ def export(
         updates = update_names(step, known)
         wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
         state = recognised(program, wanted_state)
-        model = convert(program, extra)
+        model, state = convert(program, extra, state)
     named = named_memories()
     own = paths.parameters({*named.values(), *known, *updates})
     wanted = {**recognised(program, {**own, **named}), **state}

@@ -24,7 +24,7 @@ from onnx_ir.passes.common import (
     RemoveUnusedNodesPass,
 )
 from onnxscript.optimizer import fold_constants
-from onnxscript.rewriter.rules.common import fuse_pad_into_conv_rule, max_min_rule, min_max_rule
+from onnxscript.rewriter.rules.common import fuse_pad_into_conv_rule
 
 from ..errors import PycompilerError, error
 from .batch_norm import fold_batch_norms
@@ -145,17 +145,10 @@ def join_pads(model: ir.Model) -> None:
     fuse_pad_into_conv_rule.apply_to_model(model)
 
 
-def join_bounds(model: ir.Model) -> None:
-    """Write a Max and a Min with constants as one Clip, in place: torch's exporter writes both."""
-    for rule in (max_min_rule, min_max_rule):
-        rule.apply_to_model(model)
-
-
 #: The rewrites of a model, in the order in which they run.
 OPTIMISATIONS = (
     Optimisation(decompose, "powers are products"),
     Optimisation(join_pads),
-    Optimisation(join_bounds),
     Optimisation(fold_batch_norms, "weights are rounded once more, by 2^-24"),
     Optimisation(drop_identities, any_opset=True),
     Optimisation(expand_late),
