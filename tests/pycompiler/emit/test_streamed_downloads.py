@@ -64,7 +64,7 @@ def test_words_of_l2bm_that_a_streamed_product_uses_are_left_to_it() -> None:
 
 
 def test_downloads_come_in_the_order_in_which_their_words_are_read() -> None:
-    """Both operands arrive side by side, also where a part of the program would end between them."""
+    """Both operands arrive side by side, also where a part of the program could end there."""
     graph = compiled(product()[0], float_dtype="mixed")[0].graph
     made = Fragments(TARGET)
     addresses = {name: v.addr for name, v in graph.values.items() if v.addr is not None}
