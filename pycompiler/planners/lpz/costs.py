@@ -17,7 +17,7 @@ from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
 from ...layers.split_concat import IN_DRAM
 from ...layers.switch.pass_moves import LayoutChange
-from ...layers.switch.pass_search import Guesses, Pass
+from ...layers.switch.pass_search import Guesses
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
@@ -29,13 +29,9 @@ NEVER = 1 << 40
 #: may still help.
 TOO_LARGE = 1 << 36
 _BANKS = (Location.LM0, Location.LM1)
-#: guess: a pass over L2Bs costs so many halves of its steps. What follows waits for its MVs, while
-#: the steps of other passes are shared with other nodes.
-_HALVES = 3
-
-
-def _weight(step: Pass) -> int:
-    return _HALVES * step.steps // 2 if step.level is Level.L2B else step.steps
+#: guess: a pass over L2Bs costs so many halves of its steps in graphs of fewer nodes than this.
+#: What follows waits for its MVs, and few other nodes hide them.
+_HALVES, _FEW = 3, 400
 
 
 class Costs:
@@ -45,6 +41,7 @@ class Costs:
         self.graph, self.target = graph, target
         self.known = known or Known()
         self._rigid = rigid_values(graph)
+        self._far = _HALVES if not self.known.large and len(graph.nodes) < _FEW else 2
         self._kinds: dict[str, tuple[int, list[str]]] = {}
 
     def node(self, node: MNNode, layouts: Layouts) -> int:
@@ -129,7 +126,9 @@ class Costs:
         if key not in self.known.switches:
             try:
                 passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
-                self.known.switches[key] = sum(map(_weight, passes))
+                self.known.switches[key] = sum(
+                    one.steps * (self._far if one.level is Level.L2B else 2) // 2 for one in passes
+                )
             except NoSwitchError:
                 self.known.switches[key] = NEVER
         return self.known.switches[key]
