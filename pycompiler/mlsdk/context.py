@@ -25,7 +25,7 @@ from .automap import Arguments, AutomapFunction, Results, flat_function
 from .backprop import wanted_groups, with_training
 from .cache import CacheOptions
 from .device import MNDevice
-from .function import CompiledFunction, TensorLike
+from .function import CompiledFunction, TensorLike, renewed
 from .optimizers import MNCoreOptimizer, check_optimizer
 from .registry import ContextRegistry
 from .settings import Settings
@@ -150,7 +150,7 @@ class Context:
                 progress=not quiet,
                 backprop=backprop,
             )
-        return CompiledFunction(found, folder, settings.renew)
+        return renewed(CompiledFunction(found, folder), settings.renew)
 
     def compile_automap(
         self,
@@ -189,7 +189,7 @@ class Context:
         folder = _folder(path)
         with with_cuda(self.device.on_gpu):
             found = load_function(folder, self._board, self.registry.values)
-        return CompiledFunction(found, folder, Settings(self.registry).renew)
+        return renewed(CompiledFunction(found, folder), Settings(self.registry).renew)
 
     # -- registered values ---------------------------------------------------------------------
 

@@ -27,14 +27,13 @@ _OWNS = "a compiled function owns memory of a device"
 class CompiledFunction:
     """A function on a device. Call it with a dict of tensors."""
 
-    def __init__(
-        self, function: Function, codegen_dir: Path, renew: Callable[[], None] = lambda: None
-    ):
+    #: Called before each run: what the host changed reaches the device.
+    _renew: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, function: Function, codegen_dir: Path):
         #: The app on a board, or the model on the host.
         self.function = function
         self.codegen_dir = codegen_dir
-        #: Called before each run: what the host changed reaches the device.
-        self._renew = renew
         #: Read now: another compile may write the folder anew.
         self._report = report_text(codegen_dir)
 
@@ -81,7 +80,7 @@ class CompiledFunction:
 
     def __copy__(self) -> CompiledFunction:
         """Return the same function: it has no state of its own."""
-        return CompiledFunction(self.function, self.codegen_dir, self._renew)
+        return renewed(CompiledFunction(self.function, self.codegen_dir), self._renew)
 
     def __reduce__(self) -> Any:
         """Raise P0703 for deep copies and pickles: a function owns memory of a device."""
@@ -133,3 +132,9 @@ class CompiledFunction:
             for name, found in wanted.items()
         )
         return error("P0603", problem=problem, signature=signature or "none")
+
+
+def renewed(function: CompiledFunction, renew: Callable[[], None]) -> CompiledFunction:
+    """Return the function; before each of its runs ``renew`` is called."""
+    function._renew = renew
+    return function
