@@ -81,7 +81,7 @@ def slots_of(stages: Iterable[Stage]) -> Counter[str]:
 def waiting_steps(stages: Iterable[Stage], target: Target) -> int:
     """Count the lines of stages one after the other, and the steps in which they wait for MVs.
 
-    MVs between the same two memories go at once, if their ports allow it.
+    MVs go at once, if their ports allow it, unless they read what those before them brought.
     """
     found, waits, written = list(stages), 0, set[str]()
     between = dict[tuple[str, str], Counter[str]]()

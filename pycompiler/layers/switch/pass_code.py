@@ -103,7 +103,10 @@ def aside_of(node: MNNode) -> str:
 
 
 def aside_words(target: Target) -> int:
-    """Return the long words of each DRAM that a pass between L2Bs uses at most."""
+    """Return the long words of each DRAM that a pass between L2Bs uses at most.
+
+    `crossing.rs` sends so many before the first of them come down.
+    """
     return target.l2bs_per_group * target.words("l2bm") // 2
 
 

@@ -1,8 +1,7 @@
 //! Live ranges: which accesses of a node to a memory need common words, and which need not.
 //!
 //! A node sends block after block through the same words. Nothing flows from one block to the next, so each of them could lie
-//! elsewhere. Compilers that give registers to variables call such a set of accesses a *live range*: all writes and reads between
-//! which data flows.
+//! elsewhere. A *live range* is a set of such accesses: all writes and reads between which data flows.
 
 use crate::machine::gcd;
 use crate::rules::{Name, Rules};

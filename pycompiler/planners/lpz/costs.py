@@ -122,7 +122,7 @@ class Costs:
         NEVER if there are no such passes, or none that take at most ``most`` steps together.
         """
         literal = value.name in self._rigid
-        key = source, result, value.shape, value.dtype, literal, most
+        key = source, result, value.shape, value.dtype, literal, most, self._far
         if key not in self.known.switches:
             try:
                 passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
