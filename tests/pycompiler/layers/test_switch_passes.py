@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from switching import BANKS, check
 
-from pycompiler.code.lines import Fragment, Step
+from pycompiler.code.lines import Fragment, Move, Step
 from pycompiler.code.nest import expand
 from pycompiler.emit.program import concatenate
 from pycompiler.graph import Level, MNDtype, MNValue, TensorType, parse_layout
-from pycompiler.layers.switch.pass_code import pass_code
+from pycompiler.layers.switch.pass_code import aside_words, pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import load_target
 from pycompiler.planners.switch_plan import plan_switch
@@ -207,6 +207,25 @@ def test_every_batch_of_a_pass_between_l2bs_uses_all_of_them() -> None:
     )
     held = max(found["port_cycles"].values())
     assert found["mv_busy_cycles"] <= 1.3 * held
+
+
+def test_what_crosses_by_dram_stays_in_its_words() -> None:
+    """More rows than L2BM has room for: each batch takes the same words."""
+    target, shape = load_target("mncore2"), (8, 128, 1024)
+    layouts = f"((8_L2B:1),(8:16,16:1),({ROW}))", f"((8:16),(8_L2B:1,16:1),({ROW}))"
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, parse_layout(layout))
+        for name, bank, layout in zip("vw", BANKS, layouts, strict=True)
+    ]
+    lines = expand(pass_code(*values, Level.L2B, target, "aside"))
+    ends = [
+        block.offset + block.words
+        for line in lines
+        if isinstance(line, Move)
+        for block in (line.source, line.destination)
+        if block.memory == "dram"
+    ]
+    assert 0 < max(ends) <= aside_words(target)
 
 
 def test_words_for_both_l2bs_of_a_group_go_up_once() -> None:
