@@ -2,7 +2,7 @@
 
 Of the compiler, the lines of code in Python and Rust: blank lines, comments, docstrings and
 generated files do not count. Of the pages, the lines written by hand. Of all packages, the
-functions that branch much.
+functions that branch much without an explanation.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pycompiler"
 CEILINGS = tomllib.loads((ROOT / "tests/data/code_lines.toml").read_text(encoding="utf-8"))
+#: Why some functions that branch much stay whole.
+EXPLAINED = tomllib.loads((ROOT / "tests/data/branching_functions.toml").read_text("utf-8"))
 #: Rooms that stand beside the compiler; all others are its core.
 TOOLS = frozenset(CEILINGS["rooms_of_tools"])
 
@@ -110,7 +112,7 @@ def totals() -> dict[str, int]:
         "core": found.total() - tools,
         "tools": tools,
         "pages": sum(page_lines().values()),
-        "branching_functions": len(branching_functions()),
+        "branching_functions": len(branching_functions().keys() - EXPLAINED.keys()),
     }
 
 

@@ -67,15 +67,19 @@ def _app(root: Any, data: memoryview, end: int) -> App:
     return App(
         _text(root.producer),
         _text(root.target),
-        tuple(Port(_text(p.key), _text(p.value)) for p in root.inputs or []),
-        tuple(Port(_text(p.key), _text(p.value)) for p in root.outputs or []),
+        _ports(root.inputs),
+        _ports(root.outputs),
         values,
         {name: _array(data, values[name]) for name, data in found.items()},
         tuple(_segment(segment) for segment in root.segments or []),
         root.dramWords,
-        tuple(Port(_text(p.key), _text(p.value)) for p in root.registered or []),
-        tuple(Port(_text(p.key), _text(p.value)) for p in root.updates or []),
+        _ports(root.registered),
+        _ports(root.updates),
     )
+
+
+def _ports(found: Any) -> tuple[Port, ...]:
+    return tuple(Port(_text(port.key), _text(port.value)) for port in found or [])
 
 
 def _value(found: Any) -> AppValue:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import PycompilerError
 from ..files import TEXT_BYTES, read_input, write_file
-from ..profile.programs import read_program
+from ..profile.programs import Program, read_program
 from ..profile.roofline import roofline
 from .collect import Compile, logs, read_compile
 from .details import Details, rows_of_nodes
@@ -107,14 +107,7 @@ def _seconds(passes: Sequence[dict[str, Any]]) -> float:
 
 def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
     """Yield the pieces of data of a compile; a piece that its files do not give is left out."""
-    program = None
-    if found.app is not None and found.target is not None:
-        try:
-            program = read_program(found.app, found.target)
-            found.problems += program.problems
-        except PycompilerError as problem:
-            found.problems.append(str(problem))
-    rows = rows_of_nodes(found)
+    program, rows = _program_of(found), rows_of_nodes(found)
     if rows:
         yield "nodes", rows
     details = Details(found, program, rows)
@@ -126,10 +119,11 @@ def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
         yield from graph_parts(found, program, rows, places)
     if program is not None and program.events:
         yield "timeline", time_line(program, places, found)
-    if found.target is not None and any(row["multiply_adds"] for row in found.rows):
-        yield "products", roofline(found.rows, found.target, found.name)
-    if found.target is not None and any(row.get("expected") or row["mads"] for row in rows):
-        yield "roofline", {}
+    if found.target is not None:
+        if any(row["multiply_adds"] for row in found.rows):
+            yield "products", roofline(found.rows, found.target, found.name)
+        if any(row.get("expected") or row["mads"] for row in rows):
+            yield "roofline", {}
     tuning = found.report.get("tuning")
     if isinstance(tuning, dict) and isinstance(tuning.get("tried"), list) and tuning["tried"]:
         yield "tuning", tuning
@@ -137,6 +131,18 @@ def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
     if changes:
         yield "passes", [asdict(one) for one in changes]
     yield "log", _log(found)
+
+
+def _program_of(found: Compile) -> Program | None:
+    """Return the program of a compile's app, and add what is wrong with it to the problems."""
+    program = None
+    if found.app is not None and found.target is not None:
+        try:
+            program = read_program(found.app, found.target)
+            found.problems += program.problems
+        except PycompilerError as problem:
+            found.problems.append(str(problem))
+    return program
 
 
 def _log(found: Compile) -> dict[str, Any]:

@@ -60,30 +60,13 @@ def host_call(op: Any) -> Callable[..., Any]:
     """Return a decomposition of an operator: one node that the host runs."""
 
     def made_of(*args: Any, **kwargs: Any) -> Any:
-        operands: list[torch.Tensor] = []
         strided = any(one in str(op) for one in _BY_STRIDES)
         if strided and not all(map(_in_order, tree_leaves((args, kwargs)))):
             return NotImplemented
-
-        def encoded(value: Any) -> Any:
-            if isinstance(value, torch.Tensor):
-                pairs = value.is_complex()
-                operands.append(torch.view_as_real(value.resolve_conj()) if pairs else value)
-                return {"pairs" if pairs else "tensor": len(operands) - 1}
-            if isinstance(value, list | tuple):
-                return [encoded(one) for one in value]
-            if isinstance(value, complex):
-                return {"complex": [value.real, value.imag]}
-            if isinstance(value, torch.dtype | torch.layout | torch.memory_format):
-                return {"torch": str(value).removeprefix("torch.")}
-            if isinstance(value, torch.device):
-                return "cpu"
-            if value is None or isinstance(value, bool | int | float | str):
-                return value
-            raise _NotEncodedError
-
+        operands: list[torch.Tensor] = []
         try:
-            call = {"args": encoded(args), "kwargs": {n: encoded(v) for n, v in kwargs.items()}}
+            call: dict[str, Any] = {"args": _encoded(args, operands)}
+            call["kwargs"] = {name: _encoded(one, operands) for name, one in kwargs.items()}
         except _NotEncodedError:
             return NotImplemented
         found = torchs_own(op, args, kwargs)
@@ -112,6 +95,26 @@ def host_call(op: Any) -> Callable[..., Any]:
 
 class _NotEncodedError(Exception):
     """An argument has no form in a file."""
+
+
+def _encoded(value: Any, operands: list[torch.Tensor]) -> Any:
+    """Return an argument as JSON has it; its tensors join the ``operands``."""
+    match value:
+        case torch.Tensor():
+            pairs = value.is_complex()
+            operands.append(torch.view_as_real(value.resolve_conj()) if pairs else value)
+            return {"pairs" if pairs else "tensor": len(operands) - 1}
+        case list() | tuple():
+            return [_encoded(one, operands) for one in value]
+        case complex():
+            return {"complex": [value.real, value.imag]}
+        case torch.dtype() | torch.layout() | torch.memory_format():
+            return {"torch": str(value).removeprefix("torch.")}
+        case torch.device():
+            return "cpu"
+        case None | bool() | int() | float() | str():
+            return value
+    raise _NotEncodedError
 
 
 def _in_order(value: Any) -> bool:

@@ -61,36 +61,16 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     model, defaults = detach(ordered(lower(model, target), update))
     types = static_types(model)
     data = {t.name: array_of(t) for t in model.graph.initializer}
-    alias: dict[str, str] = {}
-    nodes: list[onnx.NodeProto] = []
-    for node in model.graph.node:
-        if node.op_type == "Identity" and not node.domain:
-            alias[node.output[0]] = alias.get(node.input[0], node.input[0])
-        else:
-            nodes.append(_rename_inputs(node, alias))
-    nodes = list(_with_own_vectors(nodes, data))
+    nodes, alias = _without_identities(model.graph.node)
     input_keys, output_keys = keys(model)
     outputs = tuple(
         (key, alias.get(value.name, value.name))
         for key, value in zip(output_keys, model.graph.output, strict=True)
     )
-    kept = _needed(nodes, {name for _, name in outputs})
-    protos = _named(kept)
-    opset = opset_of(model)
-    mn_nodes = tuple(
-        MNNode(
-            name,
-            _op(proto, opset),
-            _reads(proto, data),
-            tuple(proto.output),
-            (*((a.name, _attribute(a)) for a in proto.attribute), *_parameters(proto, data)),
-            source=source_of(proto),
-        )
-        if group_of(proto) is None
-        else _group(name, proto)
-        for name, proto in protos.items()
-    )
-    mn_nodes = tuple(with_own_tables(mn_nodes, types, data))
+    kept = _needed(list(_with_own_vectors(nodes, data)), {name for _, name in outputs})
+    protos, opset = _named(kept), opset_of(model)
+    made = (_node(name, proto, data, opset) for name, proto in protos.items())
+    mn_nodes = tuple(with_own_tables(made, types, data))
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
         replace(node, side=Side.HOST, reason="a constant with a NaN")
@@ -124,11 +104,27 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, functions, *known)
 
 
-def _group(name: str, proto: onnx.NodeProto) -> MNNode:
-    """Return the node of a group that the host runs."""
-    reason = f"its sizes depend on values ({group_of(proto)})"
-    made = MNNode(name, GROUP, _reads(proto), tuple(proto.output), source=source_of(proto))
-    return replace(made, side=Side.HOST, reason=reason)
+def _without_identities(
+    given: Iterable[onnx.NodeProto],
+) -> tuple[list[onnx.NodeProto], dict[str, str]]:
+    """Return the other nodes, and the value of which each Identity's result is a name."""
+    alias: dict[str, str] = {}
+    nodes: list[onnx.NodeProto] = []
+    for node in given:
+        if node.op_type == "Identity" and not node.domain:
+            alias[node.output[0]] = alias.get(node.input[0], node.input[0])
+        else:
+            nodes.append(_rename_inputs(node, alias))
+    return nodes, alias
+
+
+def _node(name: str, proto: onnx.NodeProto, data: Mapping[str, Array], opset: int) -> MNNode:
+    outputs, source = tuple(proto.output), source_of(proto)
+    if (group := group_of(proto)) is not None:
+        made = MNNode(name, GROUP, _reads(proto), outputs, source=source)
+        return replace(made, side=Side.HOST, reason=f"its sizes depend on values ({group})")
+    facts = (*((a.name, _attribute(a)) for a in proto.attribute), *_parameters(proto, data))
+    return MNNode(name, _op(proto, opset), _reads(proto, data), outputs, facts, source=source)
 
 
 def _op(proto: onnx.NodeProto, opset: int) -> str:

@@ -77,21 +77,25 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
             _set_to(node, node.args[0].conjugate())
             continue
         value = node.meta.get("val")
-        packet = getattr(node.target, "overloadpacket", None)
-        if packet in _CAST_FIRST:
-            _cast(node, _given_dtype(node), 1)
-        elif packet in _PROMOTED or _widens(node):
-            _cast(node, value.dtype, 2)
-        elif packet in _BOUNDED and not value.is_floating_point():
-            range_ = torch.iinfo(value.dtype)
-            held = [min(max(n, range_.min), range_.max) if type(n) is int else n for n in node.args]
-            node.args = tuple(held)
+        _convert(node, value)
         if node.target in _NEVER_EMPTY and isinstance(value, torch.Tensor) and _known_empty(value):
             node.target = _ATEN.full.default
             node.args, node.kwargs = (list(value.shape), 0), {"dtype": value.dtype}
     graph.eliminate_dead_code()
     program.graph_module.recompile()
     return program
+
+
+def _convert(node: torch.fx.Node, value: Any) -> None:
+    """Cast the operands of a call, or bound its numbers, as torch does within its operators."""
+    packet = getattr(node.target, "overloadpacket", None)
+    if packet in _CAST_FIRST:
+        _cast(node, _given_dtype(node), 1)
+    elif packet in _PROMOTED or _widens(node):
+        _cast(node, value.dtype, 2)
+    elif packet in _BOUNDED and not value.is_floating_point():
+        least, most = torch.iinfo(value.dtype).min, torch.iinfo(value.dtype).max
+        node.args = tuple(min(max(n, least), most) if type(n) is int else n for n in node.args)
 
 
 def _floor(node: torch.fx.Node) -> None:

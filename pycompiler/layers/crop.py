@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from math import prod
 
 from ..errors import GraphError
-from ..graph.digits import Part, agrees, parts
+from ..graph.digits import agrees, parts
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layout, Layouts, Level
 from ..graph.verify import layout_ranges
 from ..machine import Target
 from .base import Cut, Layer, layout_of
 from .default_layout import built, dense, fresh_layout
+from .reshape import one_run
 from .view import View
 
 CROP = "MNCoreCrop"
@@ -38,14 +39,8 @@ class Crop(View):
         for layout in tries:
             if self._keeps(node, graph, target, layout):
                 return {source.name: layout, result.name: layout}
-        # An axis that is one run in Addr can be cropped anywhere.
-        found = {
-            axis: [Part(1, size, Level.ADDR, 0)] if size > 1 else []
-            for axis, size in enumerate(source.shape)
-        }
-        flat = built(source.shape, dense(found), Layout(()), source.dtype, target)
-        assert flat is not None
-        return {source.name: flat, result.name: flat}
+        run = one_run(source.shape, source.dtype, target)
+        return {source.name: run, result.name: run}
 
     candidates = Layer.candidates
 

@@ -65,9 +65,7 @@ def _whole_layout(
         chosen: list[tuple[int, PrimeDigit]] = []
         for digit in primes(ranges[level]):
             enough = level is not Level.W and prod(rest) * times <= target.cycles
-            axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit.size == 0), None)
-            if axis is None and loose and prod(rest[a] for a in loose) > 1:
-                axis = max(loose, key=lambda a: rest[a])
+            axis = _axis_for(digit.size, rest, loose)
             if axis is None or enough:
                 copies.setdefault(level, set()).add(digit)
                 continue
@@ -89,6 +87,14 @@ def _whole_layout(
             stride *= rest[axis]
     frozen = {level: frozenset(digits) for level, digits in copies.items()}
     return make_layout(len(shape), placed, frozen, ranges)
+
+
+def _axis_for(size: int, rest: Sequence[int], loose: Sequence[int]) -> int | None:
+    """Return the axis that takes a digit: the last one that it divides, or the longest to pad."""
+    axis = next((a for a in reversed(range(len(rest))) if rest[a] % size == 0), None)
+    if axis is None and loose and prod(rest[a] for a in loose) > 1:
+        return max(loose, key=rest.__getitem__)
+    return axis
 
 
 def _copies(layout: Layout, dtype: MNDtype, target: Target) -> dict[Level, frozenset[PrimeDigit]]:

@@ -172,16 +172,13 @@ def _results(
     for chosen in product(*along):
         total = _Results((0,), tuple(a for a, _ in plain), tuple((b,) for _, b in plain))
         for one in chosen:
-            total = _Results(
-                tuple(a + b for a in total.taps for b in one.taps),
-                tuple(a + b for a in total.at for b in one.at),
-                tuple(
-                    tuple(a + b for a in first for b in second)
-                    for first in total.read
-                    for second in one.read
-                ),
-            )
+            read = tuple(_crossed(own, more) for own in total.read for more in one.read)
+            total = _Results(_crossed(total.taps, one.taps), _crossed(total.at, one.at), read)
         yield total
+
+
+def _crossed(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a in one for b in other)
 
 
 @dataclass(frozen=True)

@@ -130,22 +130,16 @@ def plan(
         found.setdefault(out, []).append(word)
     units = tuple(_digits_of(whole, reduced))
     # The network joins MABs that differ in digits which are all reduced, and takes two steps.
-    network, mabs = None, None
+    network, mabs, taken = None, None, frozenset[tuple[Level, PrimeDigit]]()
     if operation is not None:
         found_network = network_of(operation, frozenset(units), target)
         if found_network is not None:
             network, taken = found_network
-            units = tuple(unit for unit in units if unit not in taken)
         else:
             over = {digit for level, digit in units if level is Level.MAB}
             mabs = next((one for one in joins(operation, target) if one.digits <= over), None)
-            if mabs is not None:
-                own_digits = mabs.digits
-                units = tuple(
-                    (level, digit)
-                    for level, digit in units
-                    if level is not Level.MAB or digit not in own_digits
-                )
+            taken = frozenset((Level.MAB, digit) for digit in (mabs.digits if mabs else ()))
+    units = tuple(unit for unit in units if unit not in taken)
     packed = any(s.level is Level.W for axis in reduced for s in digits(whole.axes[axis]))
     counts = {level: target.level_range[level.value] for level in UNIT_LEVELS}
     # Chunks are whole vectors, and the partners' results fit beside the constants.

@@ -15,13 +15,12 @@ from ..machine import Target
 from .default_layout import built, dense, whole_layout
 
 
-def flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:
-    """Return parts that put all elements into Addr, in the order of the flat index."""
-    out: dict[int, list[Part]] = {}
-    for axis, size in enumerate(shape):
-        stride = prod(shape[axis + 1 :])
-        out[axis] = [Part(1, size, Level.ADDR, stride)] if size > 1 else []
-    return out
+def one_run(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
+    """Return the layout of one run of Addr in every PE, which can be cut anywhere."""
+    placed = {a: [Part(1, size, Level.ADDR, 0)] for a, size in enumerate(shape) if size > 1}
+    found = built(shape, dense(placed), Layout(()), dtype, target)
+    assert found is not None
+    return found
 
 
 def _flat(own: Sequence[Sequence[Part]], sizes: Sequence[int]) -> list[Part]:
@@ -147,11 +146,7 @@ def reshaped(
             placed, both, (shape, result), axes, strict=True
         ):
             if changed:
-                least = min(p.stride for p in found_here)
-                found_here = [
-                    p._replace(stride=p.stride // least * step) if p.level is Level.ADDR else p
-                    for p in found_here
-                ]
+                found_here = _in_steps(found_here, step)
             here = tuple(sizes[axis] for axis in numbers)
             for axis, more in _by_axis(found_here, here).items():
                 out.setdefault(numbers[axis], []).extend(more)
@@ -162,6 +157,15 @@ def reshaped(
     if made[0] is None or made[1] is None:
         return None
     return made[0], made[1]
+
+
+def _in_steps(found: Sequence[Part], step: int) -> list[Part]:
+    """Return parts whose least stride in Addr is ``step``."""
+    least = min(part.stride for part in found)
+    return [
+        part._replace(stride=part.stride // least * step) if part.level is Level.ADDR else part
+        for part in found
+    ]
 
 
 def padded_axes(shape: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
@@ -180,15 +184,7 @@ def _recut(
     With them comes whether digits had to change; then strides in Addr are not final. What the two
     shapes cut differently becomes a run in Addr.
     """
-    changed = False
-    kept = list(own)
-    for axis, size in enumerate(shape):
-        if prod(p.size for p in own[axis]) != size:
-            without = unpadded(own[axis], size)
-            if without is not None:
-                kept[axis] = without
-            elif axis:
-                kept[axis], changed = [Part(1, size, Level.ADDR, 1)], True
+    kept, changed = _without_padding(own, shape)
     total = prod(shape)
     ours, theirs = bounds(shape), bounds(result)
     common = [*common_weights(ours, theirs, total), total]
@@ -215,6 +211,21 @@ def _recut(
             one, other = (sorted({low} | between(marks, low, high)) for marks in (ours, theirs))
             out.append((_cut(run, one, high), _cut(run, other, high)))
     return out, changed
+
+
+def _without_padding(
+    own: Sequence[Sequence[Part]], shape: tuple[int, ...]
+) -> tuple[list[Sequence[Part]], bool]:
+    """Return the parts of axes without padding, and whether an axis had to go to Addr for that."""
+    kept, changed = list(own), False
+    for axis, size in enumerate(shape):
+        if prod(p.size for p in own[axis]) != size:
+            without = unpadded(own[axis], size)
+            if without is not None:
+                kept[axis] = without
+            elif axis:
+                kept[axis], changed = [Part(1, size, Level.ADDR, 1)], True
+    return kept, changed
 
 
 def _coarser(within: Sequence[Part], low: int, high: int, inner: set[int]) -> list[Part] | None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from math import prod
 
 from ..graph.digits import agrees
+from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Layouts, Level, Ways
 from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
-from .default_layout import built, fresh_layout, most_words, whole_layout
-from .reshape import fitted, flat, padded_axes, reshaped, same_words, stretches
+from .default_layout import fresh_layout, most_words, whole_layout
+from .reshape import fitted, one_run, padded_axes, reshaped, same_words, stretches
 
 
 class View(Moving):
@@ -53,22 +54,10 @@ class View(Moving):
             if self.op == "Transpose":
                 yield {source.name: hint, result.name: _transposed(node, hint)}
                 continue
-            same = _same_axes_of(hint, source.shape, result.shape)
-            if same is not None:
-                yield {source.name: hint, result.name: same}
-                continue
-            found = reshaped(hint, source.shape, result.shape, dtype, target)
+            found = _both(hint, source.shape, result.shape, dtype, target)
             if found is not None:
                 yield {source.name: found[0], result.name: found[1]}
-        # One run of Addr in every PE can be cut anywhere.
-        runs_of = flat(source.shape), flat(result.shape)
-        like = Layout(())
-        made = {}
-        for value, own in zip((source, result), runs_of, strict=True):
-            layout = built(value.shape, own, like, dtype, target)
-            assert layout is not None
-            made[value.name] = layout
-        yield made
+        yield {value.name: one_run(value.shape, dtype, target) for value in (source, result)}
 
     def candidates(self, node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
         """Yield the layouts of :meth:`layouts`, and layouts that give the wanted result."""
@@ -82,11 +71,7 @@ class View(Moving):
             back = tuple(wanted.axes[order.index(axis)] for axis in range(len(order)))
             yield {source.name: Layout(back, wanted.broadcast), result.name: wanted}
             return
-        same = _same_axes_of(wanted, result.shape, source.shape)
-        if same is not None:
-            yield {source.name: same, result.name: wanted}
-            return
-        found = reshaped(wanted, result.shape, source.shape, source.dtype, target)
+        found = _both(wanted, result.shape, source.shape, source.dtype, target)
         if found is not None:
             yield {source.name: found[1], result.name: found[0]}
 
@@ -127,6 +112,14 @@ class View(Moving):
                     pairs.append((own[0], other[0]))
         for old, new in pairs:
             yield Cut(((source.name, old), (result.name, new)))
+
+
+def _both(
+    hint: Layout, shape: tuple[int, ...], result: tuple[int, ...], dtype: MNDtype, target: Target
+) -> tuple[Layout, Layout] | None:
+    """Return layouts of both shapes close to ``hint``; None if there are none."""
+    same = _same_axes_of(hint, shape, result)
+    return (hint, same) if same is not None else reshaped(hint, shape, result, dtype, target)
 
 
 def _weights(shape: tuple[int, ...]) -> dict[tuple[int, int], int]:

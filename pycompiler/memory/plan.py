@@ -64,117 +64,110 @@ def training_tensors(
     if updates(model):
         raise error("P0118", name="the model", type="a training step already")
     types = static_types(model)
-    layers = _layers(model, types)
-    given = [value.name for value in model.graph.input if value.name in _read(layers)]
-    found = {name: types[name] for name in given}
-    start = dict.fromkeys(given, 0)
-    end = dict.fromkeys(given, 1)
+    layers = _Layers(model, types).all()
+    read = set[str]().union(*(layer.reads for layer in layers))
+    # What no layer reads is what the function returns.
+    results = [name for layer in layers for name in layer.writes if name not in read]
+    given = [value.name for value in model.graph.input if value.name in read]
+    start, end = dict.fromkeys(given, 0), dict.fromkeys(given, 1)
+    loss, first, last = len(layers), dict[str, int](), dict[str, int]()
     for time, layer in enumerate(layers):
-        for name in layer.reads:
-            end[name] = time + 1
-        for name in layer.writes:
-            start[name], end[name], found[name] = time, time + 1, types[name]
-    loss = len(layers)
-    for name in _results(model, layers):
-        end[name] = loss + 1
-    first: dict[str, int] = dict.fromkeys(_results(model, layers), loss)
-    last: dict[str, int] = {}
+        tensors = (*layer.reads, *layer.writes)
+        start.update(dict.fromkeys(layer.writes, time))
+        end.update(dict.fromkeys(tensors, time + 1))
+        # Of the layers that add to a gradient, the last one does so first.
+        first.update(dict.fromkeys(tensors, loss + 1 + 2 * (loss - 1 - time)))
+    end.update(dict.fromkeys(results, loss + 1))
+    first.update(dict.fromkeys(results, loss))
+
+    def made(name: str, kind: str, start: int, end: int) -> Tensor:
+        full = name if kind == ACTIVATION else f"gradient of {name}"
+        return Tensor(full, kind, bytes_of(types[name], half=half), start, end)
+
     weights: list[Tensor] = []
     for back, layer in enumerate(reversed(layers)):
         time = loss + 1 + 2 * back
-        for name in layer.kept:
-            end[name] = time + 1
-        for name in layer.writes:
-            first.setdefault(name, time)
-            last[name] = time + 1
-        for name in layer.reads:
-            first.setdefault(name, time)
-            last[name] = time + 1
+        end.update(dict.fromkeys(layer.kept, time + 1))
+        last.update(dict.fromkeys((*layer.reads, *layer.writes), time + 1))
         for name in layer.parameters:
             if vectors or len(types[name].shape) > 1:
-                size = bytes_of(types[name], half=half)
-                full = f"gradient of {name}"
-                weights.append(Tensor(full, WEIGHT_GRADIENT, size, time, time + 2))
-    tensors = [
-        Tensor(name, ACTIVATION, bytes_of(type, half=half), start[name], end[name])
-        for name, type in found.items()
-    ]
+                weights.append(made(name, WEIGHT_GRADIENT, time, time + 2))
+    activations = [made(name, ACTIVATION, start[name], end[name]) for name in start]
     gradients = [
-        Tensor(f"gradient of {name}", GRADIENT, bytes_of(type, half=half), first[name], last[name])
-        for name, type in found.items()
-        if type.elem in _FLOATS and name in last and (inputs or name not in given)
+        made(name, GRADIENT, first[name], last[name])
+        for name in start
+        if types[name].elem in _FLOATS and name in last and (inputs or name not in given)
     ]
-    return [*tensors, *reversed(gradients), *weights]
+    return [*activations, *reversed(gradients), *weights]
 
 
-def _read(layers: list[_Layer]) -> set[str]:
-    return {name for layer in layers for name in layer.reads}
+class _Layers:
+    """The layers of a model, in the order of the operators that end them."""
 
+    def __init__(self, model: onnx.ModelProto, types: dict[str, TensorType]):
+        self._types = types
+        self._constants = {t.name for t in model.graph.initializer} | set(registered(model))
+        self._readers = Counter(name for node in model.graph.node for name in node.input)
+        self._readers.update(value.name for value in model.graph.output)
+        self._tensor: dict[str, str] = {}  # the tensor that holds a value
+        self._layers: dict[str, _Layer] = {}  # by the tensor that they write
+        self._products: dict[str, _Layer] = {}  # those into which more may go
+        for node in model.graph.node:
+            if node.op_type == "Constant" or self._constants.issuperset(filter(None, node.input)):
+                self._constants.update(node.output)
+            else:
+                self._add(node)
 
-def _results(model: onnx.ModelProto, layers: list[_Layer]) -> list[str]:
-    """Return the tensors that no layer reads: what the function returns."""
-    read = _read(layers)
-    return [name for layer in layers for name in layer.writes if name not in read]
+    def all(self) -> list[_Layer]:
+        """Return the layers; each reads a tensor once."""
+        unique = {id(layer): layer for layer in self._layers.values()}
+        for layer in unique.values():
+            layer.reads = list(dict.fromkeys(self._tensor.get(n, n) for n in layer.reads))
+        return list(unique.values())
 
-
-def _layers(model: onnx.ModelProto, types: dict[str, TensorType]) -> list[_Layer]:
-    constants = {t.name for t in model.graph.initializer} | set(registered(model))
-    readers = Counter(name for node in model.graph.node for name in node.input)
-    readers.update(value.name for value in model.graph.output)
-    tensor: dict[str, str] = {}  # the tensor that holds a value
-    layers: dict[str, _Layer] = {}  # by the tensor that they write
-    products: dict[str, _Layer] = {}  # those into which more may go
-    for node in model.graph.node:
-        outputs = [name for name in node.output if name and readers[name]]
-        if node.op_type == "Constant" or all(name in constants for name in node.input if name):
-            constants.update(node.output)
-            continue
-        given = node.input
-        if node.op_type == "BatchNormalization":
-            given = given[:_STATISTICS]
-        own = [name for name in given if name in constants and _learns(types[name])]
+    def _add(self, node: onnx.NodeProto) -> None:
+        outputs = [name for name in node.output if name and self._readers[name]]
         captured = sorted({*reads_of(node)} - {*node.input})  # by the bodies of a control flow
-        operands = [tensor.get(n, n) for n in (*node.input, *captured) if n and n not in constants]
+        reads = [n for n in (*node.input, *captured) if n and n not in self._constants]
+        operands = [self._tensor.get(name, name) for name in reads]
         if node.op_type in VIEWS:
-            tensor.update(dict.fromkeys(outputs, operands[0]))
-            continue
-        inner = products.get(operands[0])
-        if node.op_type in _WITHIN and inner is not None and readers[node.input[0]] == 1:
-            _move(inner, operands[0], outputs[0], layers, products)
+            self._tensor.update(dict.fromkeys(outputs, operands[0]))
+            return
+        given = node.input[: _STATISTICS if node.op_type == "BatchNormalization" else None]
+        own = [n for n in given if n in self._constants and _learns(self._types[n])]
+        inner = self._products.get(operands[0])
+        if node.op_type in _WITHIN and inner is not None and self._readers[node.input[0]] == 1:
+            self._move(inner, operands[0], outputs[0])
             inner.parameters += own
             inner.kept.add(outputs[0])
-            continue
-        if node.op_type in ("Add", "Sum") and len(operands) == 2:
-            second = products.get(operands[1])
-            both = inner is not None and second is not None
-            if both and second is not None and readers[node.input[1]] == 1:
-                _move(second, operands[1], outputs[0], layers, products)
-                second.reads.append(operands[0])
-                del products[outputs[0]]
-                continue
-        layer = _Layer(operands, outputs, own)
-        of_operands, of_result = _READS.get(node.op_type, (True, True))
-        if of_operands:
-            layer.kept.update(operands)
-        if of_result:
-            layer.kept.update(outputs)
-        layers.update(dict.fromkeys(outputs, layer))
-        if node.op_type in _PRODUCTS:
-            products[outputs[0]] = layer
-    unique = {id(layer): layer for layer in layers.values()}
-    for layer in unique.values():
-        layer.reads = list(dict.fromkeys(tensor.get(name, name) for name in layer.reads))
-    return list(unique.values())
+        elif inner is None or not self._added(node, operands, outputs[0]):
+            self._begin(node.op_type, _Layer(operands, outputs, own))
 
+    def _added(self, node: onnx.NodeProto, operands: list[str], output: str) -> bool:
+        """Whether the second product of a sum adds into the first; it then does so."""
+        if node.op_type not in ("Add", "Sum") or len(operands) != 2:
+            return False
+        second = self._products.get(operands[1])
+        if second is None or self._readers[node.input[1]] != 1:
+            return False
+        self._move(second, operands[1], output)
+        second.reads.append(operands[0])
+        del self._products[output]
+        return True
 
-def _move(
-    layer: _Layer, old: str, new: str, layers: dict[str, _Layer], products: dict[str, _Layer]
-) -> None:
-    """Let ``layer`` write ``new`` instead of ``old``; it runs as late as ``new`` was made."""
-    layer.writes = [new]
-    layer.kept.discard(old)
-    del layers[old], products[old]
-    layers[new] = products[new] = layer
+    def _begin(self, op: str, layer: _Layer) -> None:
+        of_operands, of_result = _READS.get(op, (True, True))
+        layer.kept.update(layer.reads * of_operands, layer.writes * of_result)
+        self._layers.update(dict.fromkeys(layer.writes, layer))
+        if op in _PRODUCTS:
+            self._products[layer.writes[0]] = layer
+
+    def _move(self, layer: _Layer, old: str, new: str) -> None:
+        """Let ``layer`` write ``new`` instead of ``old``; it runs as late as ``new`` was made."""
+        layer.writes = [new]
+        layer.kept.discard(old)
+        del self._layers[old], self._products[old]
+        self._layers[new] = self._products[new] = layer
 
 
 def _learns(type: TensorType) -> bool:

@@ -6,6 +6,7 @@ their new values are not counted: they live between calls. Views have the memory
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -44,36 +45,46 @@ def tensors_of(model: onnx.ModelProto, *, half: bool = False) -> list[Tensor]:
     """
     graph, types = model.graph, static_types(model)
     kept = {tensor.name for tensor in graph.initializer} | set(registered(model))
-    new, own = updates(model), own_updates(model)
-    shown: dict[str, str] = {}  # what a view shows
-    start = {value.name: 0 for value in graph.input if value.name not in kept}
-    end = dict.fromkeys(start, 1)
-    forward = _forward(model)
-    for time, node in enumerate(graph.node):
-        for name in reads_of(node):
-            source = shown.get(name, name)
-            if source in end:
-                end[source] = time + 1
-        view = node.op_type in VIEWS and shown.get(node.input[0], node.input[0])
-        for name in filter(None, node.output):
-            if view:
-                shown[name] = view
-            elif node.op_type != "Constant":
-                start[name], end[name] = time, time + 1
-    for value in graph.output:
-        source = shown.get(value.name, value.name)
-        if source in end and value.name not in new:
-            end[source] = len(graph.node)
+    new, own, forward = updates(model), own_updates(model), _forward(model)
+    shown = _shown(graph)
     makers = {name: node.output[0] for node in graph.node for name in node.output}
     fresh = {shown.get(name, name) for name in new}
     found = []
-    for name, first in start.items():
+    for name, life in _lives(graph, kept, new, shown).items():
         if name in fresh or not prod(types[name].shape):
             continue
         kind = WEIGHT_GRADIENT if makers.get(name) in own else GRADIENT
         if name not in makers or makers[name] in forward:
             kind = ACTIVATION
-        found.append(Tensor(name, kind, bytes_of(types[name], half=half), first, end[name]))
+        found.append(Tensor(name, kind, bytes_of(types[name], half=half), *life))
+    return found
+
+
+def _lives(
+    graph: onnx.GraphProto, kept: Collection[str], new: Collection[str], shown: Mapping[str, str]
+) -> dict[str, list[int]]:
+    """Return start and end of each tensor that is no view."""
+    found = {value.name: [0, 1] for value in graph.input if value.name not in kept}
+    for time, node in enumerate(graph.node):
+        for source in (shown.get(name, name) for name in reads_of(node)):
+            if source in found:
+                found[source][1] = time + 1
+        if node.op_type != "Constant":
+            made = (name for name in node.output if name and name not in shown)
+            found.update((name, [time, time + 1]) for name in made)
+    for name in (value.name for value in graph.output if value.name not in new):
+        if shown.get(name, name) in found:
+            found[shown.get(name, name)][1] = len(graph.node)
+    return found
+
+
+def _shown(graph: onnx.GraphProto) -> dict[str, str]:
+    """Return what each view shows."""
+    found: dict[str, str] = {}
+    for node in graph.node:
+        if node.op_type in VIEWS:
+            source = found.get(node.input[0], node.input[0])
+            found.update((name, source) for name in node.output if name)
     return found
 
 

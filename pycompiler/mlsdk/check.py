@@ -56,37 +56,15 @@ class Checker(NamesOfScript):
     def call(self, node: ast.Call, called: Known) -> None:
         """Check the arguments of a call of something of MLSDK."""
         self.calls += self.settled
-        signature, keywords = called.signature(), [k for k in node.keywords if k.arg is not None]
-        parameters = dict(signature.parameters)
-        if getattr(called.what, "__func__", None) is Context.compile_automap:
-            # It passes these on.
-            own = inspect.signature(Context.compile).parameters.values()
-            parameters.pop("settings")
-            parameters |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY}
-            signature = inspect.Signature(list(parameters.values()))
-        takes = f"it takes ({', '.join(parameters)})"
-        for keyword in keywords:
-            open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-            if keyword.arg not in parameters and not open_ended:
-                remedy = did_you_mean(keyword.arg, parameters) + takes
-                problem = f"has no parameter `{keyword.arg}`"
-                fault = error("P0709", name=called.name, problem=problem, remedy=remedy)
-                return self.note(keyword.value, fault)
-        spread = any(isinstance(one, ast.Starred) for one in node.args)
-        if not spread and len(keywords) == len(node.keywords):
-            try:
-                signature.bind(*node.args, **{str(k.arg): k for k in keywords})
-            except TypeError as fault:
-                problem = f"cannot be called like this: {fault}"
-                fit = error("P0709", name=called.name, problem=problem, remedy=takes)
-                return self.note(node, fit)
+        if (fault := _misfit(node, called)) is not None:
+            return self.note(*fault)
         if (refusal := refuses(called)) is not None:
             self.note(node, refusal)
         if called.what is MNDevice:
-            for one in (*node.args, *(k.value for k in keywords)):
+            for one in (*node.args, *(k.value for k in node.keywords if k.arg)):
                 if isinstance(one, ast.Constant):
                     self._try(one, MNDevice, one.value)
-        for keyword in keywords:
+        for keyword in node.keywords:
             if keyword.arg == "options" and isinstance(keyword.value, ast.Dict):
                 self._options(keyword.value)
         return None
@@ -106,6 +84,33 @@ class Checker(NamesOfScript):
             work(argument)
         except PycompilerError as problem:
             self.note(node, problem)
+
+
+def _misfit(node: ast.Call, called: Known) -> tuple[ast.AST, PycompilerError] | None:
+    """Return P0709 and its place if a function does not take the arguments of a call."""
+    signature, keywords = called.signature(), [k for k in node.keywords if k.arg is not None]
+    parameters = dict(signature.parameters)
+    if getattr(called.what, "__func__", None) is Context.compile_automap:
+        # It passes these on.
+        own = inspect.signature(Context.compile).parameters.values()
+        parameters.pop("settings")
+        parameters |= {p.name: p for p in own if p.kind is p.KEYWORD_ONLY}
+        signature = inspect.Signature(list(parameters.values()))
+    takes = f"it takes ({', '.join(parameters)})"
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for keyword in () if open_ended else keywords:
+        if keyword.arg not in parameters:
+            remedy = did_you_mean(str(keyword.arg), parameters) + takes
+            problem = f"has no parameter `{keyword.arg}`"
+            return keyword.value, error("P0709", name=called.name, problem=problem, remedy=remedy)
+    if len(keywords) < len(node.keywords) or any(isinstance(a, ast.Starred) for a in node.args):
+        return None
+    try:
+        signature.bind(*node.args, **{str(k.arg): k for k in keywords})
+    except TypeError as fault:
+        problem = f"cannot be called like this: {fault}"
+        return node, error("P0709", name=called.name, problem=problem, remedy=takes)
+    return None
 
 
 def check_scripts(paths: list[str]) -> int:

@@ -183,6 +183,12 @@ def module_of(name: str) -> types.ModuleType | None:
         sys.path[:] = before
 
 
+def _names_from(module: str, name: str) -> list[str]:
+    """Return the names that an import of ``name`` from a module gives; a star gives many."""
+    star = name == "*" and module.split(".")[0] in PACKAGES
+    return (star and [n for n in dir(module_of(module)) if n[0] != "_"]) or [name]
+
+
 class NamesOfScript:
     """Reads a script until its names are known, and once more to judge (``settled``)."""
 
@@ -214,48 +220,51 @@ class NamesOfScript:
     def _visit(self, node: ast.AST, scope: Scope) -> None:
         inner = self._scope(node, scope) if isinstance(node, _Scoped) else scope
         if isinstance(node, _Function):
-            for one in ast.walk(node.args):
-                if isinstance(one, ast.arg):
-                    inner.parameters.add(one.arg)
-                    if one.annotation is not None:
-                        inner.bind(one.arg, self._annotated(one.annotation, scope))
+            for one in (one for one in ast.walk(node.args) if isinstance(one, ast.arg)):
+                inner.parameters.add(one.arg)
+                if one.annotation is not None:
+                    inner.bind(one.arg, self._annotated(one.annotation, scope))
         if isinstance(node, _Def | ast.ClassDef):
             scope.bind(node.name, Known(inner) if isinstance(node, _Def) else None)
         done = self._assigned(node, scope)
         for child in ast.iter_child_nodes(node):
             if child is not done:
                 self._visit(child, inner)
+        self._bind_or_judge(node, scope)
+
+    def _bind_or_judge(self, node: ast.AST, scope: Scope) -> None:
         match node:
             case ast.Import(names=names):
                 for alias in names:
-                    whole, (first, *_) = alias.name, alias.name.split(".")
-                    found = self._imported(whole, None, node)
-                    own = found if alias.asname or first == whole or found is None else first
-                    value = self._imported(own, None, node) if isinstance(own, str) else own
-                    scope.bind(alias.asname or first, value)
+                    first = alias.name.split(".")[0]
+                    found = self._imported(alias.name, None, node)
+                    if found is not None and not alias.asname and first != alias.name:
+                        found = self._imported(first, None, node)
+                    scope.bind(alias.asname or first, found)
             case ast.ImportFrom(module=str(module), level=0, names=names):
                 for alias in names:
-                    star = alias.name == "*" and module.split(".")[0] in PACKAGES
-                    public = [n for n in dir(module_of(module)) if n[0] != "_"] if star else []
-                    for name in public or [alias.name]:
+                    for name in _names_from(module, alias.name):
                         scope.bind(alias.asname or name, self._imported(module, name, node))
             case ast.Name(id=name, ctx=ast.Store()):
                 scope.bind(name, None)
             case ast.Return(value=ast.expr() as value):
                 scope.bind("return", self._infer(value, scope))
             case ast.Attribute(value=value, attr=name, ctx=ast.Load()):
-                owner = self._infer(value, scope)
-                if owner is not None and not isinstance(owner.what, Scope):
-                    try:
-                        owner.member(name)
-                    except AttributeError:
-                        self.unknown(node, owner.name, name, owner.names())
+                self._look_up(node, self._infer(value, scope), name)
             case ast.Call(func=function):
                 called = self._infer(function, scope)
                 if called is not None and isinstance(called.what, Scope):
                     self._pass(node, called.what, scope)
                 elif called is not None and called.callable():
                     self.call(node, called)
+
+    def _look_up(self, node: ast.AST, owner: Known | None, name: str) -> None:
+        if owner is None or isinstance(owner.what, Scope):
+            return
+        try:
+            owner.member(name)
+        except AttributeError:
+            self.unknown(node, owner.name, name, owner.names())
 
     def _imported(self, module: str, name: str | None, node: ast.AST) -> Known | None:
         """Return a module, or a name of it; None if it is not of MLSDK, or unknown."""

@@ -9,7 +9,7 @@ or joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -116,30 +116,18 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     shape, rows_shape = shape_of(product.outputs[0]), shape_of(product.inputs[0])
     if matrix is None or shape is None or rows_shape is None:
         return
-    columns = shape[-1]
-    added = [constant_of(one) for one in product.inputs[2:] if one is not None]
-    chain = [product]
-    user = only_user(product.outputs[0], graph)
-    if user is not None and user.op_type == "Add" and not added:
-        other = user.inputs[1] if user.inputs[0] is product.outputs[0] else user.inputs[0]
-        added.append(constant_of(other))
-        chain.append(user)
-        user = only_user(user.outputs[0], graph)
-    if any(one is None or one.shape != (columns,) for one in added):
-        return
     atoms = Atoms(shape)
-    while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
-        chain.append(user)
-        user = only_user(user.outputs[0], graph)
+    chain, added = _behind(product, atoms, graph)
+    if any(one is None or one.shape != shape[-1:] for one in added):
+        return
     heads, result = atoms.axes[-1], shape_of(chain[-1].outputs[0])
     if result is None or not _awkward(heads, atoms.now):
         return
     made = Made(product, "heads")
     *outer, width = heads
     rows = [atom for axis in atoms.axes[:-1] for atom in axis] or [Atom(1)]
-    sizes = [atom.size for atom in rows]
+    counts, sizes = _sizes(outer), _sizes(rows)
     x = made.view(product.inputs[0], [1] * len(outer) + sizes + [rows_shape[-1]])
-    counts = [atom.size for atom in outer]
     ones = [1] * (len(rows) - 1)
     parts = np.moveaxis(matrix.reshape(len(matrix), *counts, width.size), 0, -2)
     weights = made.constant(parts.reshape(*counts, *ones, len(matrix), width.size))
@@ -153,30 +141,31 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     made.put(made.view(value, result), chain)
 
 
+def _behind(
+    product: ir.Node, atoms: Atoms, graph: ir.Graph
+) -> tuple[list[ir.Node], list[Array | None]]:
+    """Return a product with the sum and the views behind it, and what is added to the product."""
+    added = [constant_of(one) for one in product.inputs[2:] if one is not None]
+    chain = [product]
+    user = only_user(product.outputs[0], graph)
+    if user is not None and user.op_type == "Add" and not added:
+        other = user.inputs[1] if user.inputs[0] is product.outputs[0] else user.inputs[0]
+        added.append(constant_of(other))
+        chain.append(user)
+        user = only_user(user.outputs[0], graph)
+    while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
+        chain.append(user)
+        user = only_user(user.outputs[0], graph)
+    return chain, added
+
+
 def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     """Replace a product and the views in front of it, which join the heads of its terms."""
-    matrix, value = _matrix(product), product.inputs[0]
-    if matrix is None or value is None:
+    matrix, before = _matrix(product), _before(product, graph)
+    if matrix is None or before is None:
         return
-    chain = [product]
-    while (node := value.producer()) is not None and value is chain[-1].inputs[0]:
-        views = node.op_type == "Transpose" or node.op_type in VIEWS
-        if not views or node.domain not in DOMAINS or only_user(value, graph) is not chain[-1]:
-            break
-        chain.append(node)
-        first = node.inputs[0]
-        assert first is not None
-        value = first
-    while len(chain) > 1:
-        source = chain[-1].inputs[0]
-        shape = shape_of(source)
-        atoms = Atoms(shape) if shape is not None else None
-        if atoms is not None and all(atoms.take(node) for node in reversed(chain[1:])):
-            break
-        chain.pop()
-    else:
-        return
-    heads = atoms.now[-1]
+    chain, atoms = before
+    heads, source = atoms.now[-1], chain[-1].inputs[0]
     result = shape_of(product.outputs[0])
     if not _awkward(heads, atoms.axes) or result is None or source is None:
         return
@@ -184,13 +173,12 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     *outer, width = heads
     rows = [atom for axis in atoms.now[:-1] for atom in axis]
     order = [atom for axis in atoms.axes for atom in axis]
-    x = made.view(source, [atom.size for atom in order])
     if not rows:
         rows = [Atom(1)]
         order = [*rows, *order]
-        x = made.view(source, [atom.size for atom in order])
+    x = made.view(source, _sizes(order))
     x = transposed(made, x, order, [*outer, *rows, width])
-    counts, sizes = [atom.size for atom in outer], [atom.size for atom in rows]
+    counts, sizes = _sizes(outer), _sizes(rows)
     ones = [1] * (len(rows) - 1)
     weights = made.constant(matrix.reshape(*counts, *ones, width.size, matrix.shape[1]))
     found = made("MatMul", x, weights, shape=[*counts, *sizes, matrix.shape[1]])
@@ -206,6 +194,27 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
         if bias not in rowed:
             found = made("Add", found, bias, shape=result)
     made.put(found, chain[::-1])
+
+
+def _before(product: ir.Node, graph: ir.Graph) -> tuple[list[ir.Node], Atoms] | None:
+    """Return a product and the views in front of it that nothing else reads, the last one first."""
+    chain = [product]
+    while (value := chain[-1].inputs[0]) is not None and (node := value.producer()) is not None:
+        views = node.op_type == "Transpose" or node.op_type in VIEWS
+        if not views or node.domain not in DOMAINS or only_user(value, graph) is not chain[-1]:
+            break
+        chain.append(node)
+    while len(chain) > 1:
+        shape = shape_of(chain[-1].inputs[0])
+        atoms = Atoms(shape) if shape is not None else None
+        if atoms is not None and all(atoms.take(node) for node in reversed(chain[1:])):
+            return chain, atoms
+        chain.pop()
+    return None
+
+
+def _sizes(atoms: Iterable[Atom]) -> list[int]:
+    return [atom.size for atom in atoms]
 
 
 def transposed(made: Made, value: ir.Value, have: Sequence[Atom], want: Sequence[Atom]) -> ir.Value:

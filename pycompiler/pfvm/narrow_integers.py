@@ -61,13 +61,18 @@ def _widen(write: Writer) -> str | bool:
         return _of_data(write, data, "int32" if data == "bool" else _WIDE[data], places)
     if op in _DIVISIONS and elem in _INTEGERS:
         return (_divide_long if elem in _LONG else _divide)(write, elem)
-    if (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
-        first = 1 if op == "Where" else 0
-        wide = (name and write.cast(name, _WIDE[elem]) for name in inputs[first:])
-        found = write.op(op, *inputs[:first], *wide)
-        write.nodes[-1].attribute.extend(write.node.attribute)
-        return found if op in _TRUTHS else write.cast(found, elem)
-    return False
+    wider = (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32")
+    return wider and _on_wider(write, elem)
+
+
+def _on_wider(write: Writer, elem: str) -> str:
+    """Write an operator of numbers of one type, and cast its result back."""
+    op, inputs = write.node.op_type, write.node.input
+    first = 1 if op == "Where" else 0
+    wide = (name and write.cast(name, _WIDE[elem]) for name in inputs[first:])
+    found = write.op(op, *inputs[:first], *wide)
+    write.nodes[-1].attribute.extend(write.node.attribute)
+    return found if op in _TRUTHS else write.cast(found, elem)
 
 
 def _of_data(write: Writer, elem: str, wide: str, places: tuple[int, ...]) -> bool:

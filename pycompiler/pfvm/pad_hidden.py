@@ -49,17 +49,7 @@ def _terms(product: ir.Node) -> int:
 def _pad(graph: ir.Graph, second: ir.Node) -> None:
     terms = _terms(second)
     size = padded(terms)
-    chain, node = list[ir.Node](), _maker(second.inputs[0], graph)
-    while node is not None and node.op_type in _KEEP_ZERO and len(node.inputs) == 1:
-        chain.append(node)
-        node = _maker(node.inputs[0], graph)
-    added: tuple[ir.Node, int] | None = None
-    if node is not None and node.op_type == "Add":
-        place = next((i for i, one in enumerate(node.inputs) if _is_row(one, terms)), None)
-        if place is not None:
-            added = node, place
-            chain.append(node)
-            node = _maker(node.inputs[1 - place], graph)
+    chain, added, node = _before(second, terms, graph)
     if size == terms or node is None or node.op_type not in PRODUCTS or not _terms(node):
         return
     biases = [number for number in range(2, len(node.inputs)) if node.inputs[number] is not None]
@@ -67,14 +57,28 @@ def _pad(graph: ir.Graph, second: ir.Node) -> None:
         return
     extra = size - terms
     _lengthen(node, 1, 0 if flag(node, "transB") else 1, extra)
-    for number in biases:
-        _lengthen(node, number, 0, extra)
-    if added is not None:
-        _lengthen(*added, 0, extra)
+    for one, number in (*added, *((node, number) for number in biases)):
+        _lengthen(one, number, 0, extra)
     _lengthen(second, 1, 1 if flag(second, "transB") else 0, extra)
     for one in (*chain, node):
         value = one.outputs[0]
         value.shape = ir.Shape([*(shape_of(value) or ())[:-1], size])
+
+
+def _before(
+    second: ir.Node, terms: int, graph: ir.Graph
+) -> tuple[list[ir.Node], list[tuple[ir.Node, int]], ir.Node | None]:
+    """Return the nodes in front of a product, the row that one of them adds, and their source."""
+    chain, node = list[ir.Node](), _maker(second.inputs[0], graph)
+    while node is not None and node.op_type in _KEEP_ZERO and len(node.inputs) == 1:
+        chain.append(node)
+        node = _maker(node.inputs[0], graph)
+    if node is None or node.op_type != "Add":
+        return chain, [], node
+    place = next((i for i, one in enumerate(node.inputs) if _is_row(one, terms)), None)
+    if place is None:
+        return chain, [], node
+    return [*chain, node], [(node, place)], _maker(node.inputs[1 - place], graph)
 
 
 def _maker(value: ir.Value | None, graph: ir.Graph) -> ir.Node | None:

@@ -6,7 +6,7 @@ wins, as in onnxruntime. Where nothing follows, the hints count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 
 import numpy as np
@@ -205,14 +205,9 @@ def _find_types(model: onnx.ModelProto) -> None:
     The host runtime computes them once, of zeros. A call in which a shape is another one ends with
     P0613.
     """
-    own = {function.domain for function in model.functions}
     known = constants(model.graph)
-    nodes = []
-    for node in model.graph.node:
-        deciding = node.input[_DECIDING.get(node.op_type, slice(None))]
-        told = node.op_type not in _DECIDING or any(name not in known for name in deciding)
-        if node.domain not in {*STANDARD, *own} or not told:
-            nodes.append(node)
+    ruled = {*STANDARD, *(function.domain for function in model.functions)}
+    nodes = [node for node in model.graph.node if node.domain not in ruled or _decided(node, known)]
     for _ in range(_ROUNDS):
         if not nodes:
             return
@@ -228,6 +223,12 @@ def _find_types(model: onnx.ModelProto) -> None:
         if len(left) == len(nodes):
             return
         nodes = left
+
+
+def _decided(node: onnx.NodeProto, known: Collection[str]) -> bool:
+    """Whether constants decide the types of a node's results, which onnx does not read."""
+    deciding = _DECIDING.get(node.op_type)
+    return deciding is not None and all(name in known for name in node.input[deciding])
 
 
 def _of_zeros(

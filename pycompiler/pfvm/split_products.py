@@ -138,29 +138,35 @@ def _parts_of(
 ) -> list[_Part] | None:
     if user.inputs[0] is not value or value in user.inputs[1:]:
         return None
-    size = shape[axis]
-    if user.op_type == "Gather":
-        index = constant_of(user.inputs[1])
-        if index is None or index.size != 1 or index.ndim > 1:
-            return None
-        if user.attributes.get_int("axis", 0) % len(shape) != axis:
-            return None
-        at = int(index.reshape(())) % size
-        return [_Part(user.outputs[0], at, at + 1)]
-    if user.op_type == "Split":
-        if user.attributes.get_int("axis", 0) % len(shape) != axis:
-            return None
-        sizes = [shape_of(out) for out in user.outputs]
-        ends = np.cumsum([one[axis] for one in sizes if one is not None]).tolist()
-        if len(ends) != len(sizes) or ends[-1] != size:
-            return None
-        return [
-            _Part(out, start, end)
-            for out, start, end in zip(user.outputs, [0, *ends], ends, strict=False)
-            if out.uses() or out.is_graph_output()
-        ]
-    if user.op_type != "Slice":
+    if user.op_type == "Slice":
+        return _part_of_slice(user, axis, shape)
+    find = {"Gather": _part_of_gather, "Split": _parts_of_split}.get(user.op_type)
+    if find is None or user.attributes.get_int("axis", 0) % len(shape) != axis:
         return None
+    return find(user, axis, shape[axis])
+
+
+def _part_of_gather(user: ir.Node, axis: int, size: int) -> list[_Part] | None:
+    index = constant_of(user.inputs[1])
+    if index is None or index.size != 1 or index.ndim > 1:
+        return None
+    at = int(index.reshape(())) % size
+    return [_Part(user.outputs[0], at, at + 1)]
+
+
+def _parts_of_split(user: ir.Node, axis: int, size: int) -> list[_Part] | None:
+    sizes = [shape_of(out) for out in user.outputs]
+    ends = np.cumsum([one[axis] for one in sizes if one is not None]).tolist()
+    if len(ends) != len(sizes) or ends[-1] != size:
+        return None
+    return [
+        _Part(out, start, end)
+        for out, start, end in zip(user.outputs, [0, *ends], ends, strict=False)
+        if out.uses() or out.is_graph_output()
+    ]
+
+
+def _part_of_slice(user: ir.Node, axis: int, shape: tuple[int, ...]) -> list[_Part] | None:
     arrays = [constant_of(one) for one in user.inputs[1:]]
     found = [array for array in arrays if array is not None and array.size == 1]
     if len(found) < len(arrays) or len(found) < 3:
@@ -168,7 +174,7 @@ def _parts_of(
     start, end, along, *steps = (int(array.reshape(())) for array in found)
     if along % len(shape) != axis or any(step != 1 for step in steps):
         return None
-    start, end, _ = slice(start, end).indices(size)
+    start, end, _ = slice(start, end).indices(shape[axis])
     return [_Part(user.outputs[0], start, end)] if start < end else None
 
 

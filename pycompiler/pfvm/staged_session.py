@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -35,31 +35,22 @@ class StagedSession:
         makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
         reads = [reads_of(node) for node in graph.node]
         calls = [node.domain == DOMAIN for node in graph.node]
-        plain = [not call and not other for call, other in zip(calls, apart, strict=True)]
-        found = stages(plain, [[makers[n] for n in names if n in makers] for names in reads])
+        plain = [not any(own) for own in zip(calls, apart, strict=True)]
         readers: dict[str, set[int]] = {name: {-1} for name in self._outputs}
         for at, names in enumerate(reads):
             for name in names:
                 readers.setdefault(name, set()).add(at)
         #: A session, its results and what it reads, or a call of torch, in the order of their runs.
         self._steps: list[tuple[Any, list[str], list[str]] | onnx.NodeProto] = []
-
-        def add(own: Sequence[int], made: Callable[[onnx.ModelProto], Any]) -> None:
+        for own in _together(reads, makers, plain):
             nodes = [graph.node[at] for at in own]
+            if calls[own[0]]:
+                self._steps += nodes
+                continue
             results = [n for node in nodes for n in node.output if readers.get(n, set()) - {*own}]
             part = _part(model, nodes, results)
-            self._steps.append((made(part), results, [port.name for port in part.graph.input]))
-
-        for stage in sorted(set(found)):
-            own = [at for at, number in enumerate(found) if number == stage]
-            if plain[own[0]]:
-                add(own, start)
-                continue
-            for at in own:
-                if calls[at]:
-                    self._steps.append(graph.node[at])
-                else:
-                    add([at], alone)
+            made = (start if plain[own[0]] else alone)(part)
+            self._steps.append((made, results, [port.name for port in part.graph.input]))
 
     @property
     def runtime(self) -> str:
@@ -77,6 +68,16 @@ class StagedSession:
             session, results, needs = step
             known |= zip(results, session.run({n: known[n] for n in needs}), strict=True)
         return [known[name] for name in self._outputs]
+
+
+def _together(
+    reads: Sequence[Iterable[str]], makers: Mapping[str, int], plain: Sequence[bool]
+) -> Iterator[list[int]]:
+    """Yield the nodes of each stage, one by one if they are not plain."""
+    found = stages(plain, [[makers[n] for n in names if n in makers] for names in reads])
+    for stage in sorted(set(found)):
+        own = [at for at, number in enumerate(found) if number == stage]
+        yield from [own] if plain[own[0]] else ([at] for at in own)
 
 
 def _part(

@@ -36,16 +36,36 @@ def written_whole(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def store_rows(
-    model: onnx.ModelProto,
-    types: dict[str, TensorType],
-    renewed: Mapping[str, str],
-    target: Target,
+    model: onnx.ModelProto, types: dict[str, TensorType], renewed: Mapping[str, str], target: Target
 ) -> onnx.ModelProto:
     """Return the model with stores of rows; itself if there are none.
 
     ``renewed`` has, by output, the input whose new value it is. Others read what the scatter makes
     in LM, and need not wait for the store.
     """
+    stores, whole = _stores(model, types, renewed, target)
+    if whole:
+        record(model, _WHOLE, whole)
+    if not stores:
+        return model
+    graph, nodes, last = onnx.GraphProto(), list[onnx.NodeProto](), list[onnx.NodeProto]()
+    graph.node.extend(model.graph.node)
+    rename(graph, {new: _read(new) for new in stores})
+    # A store holds up all that reads DRAM, so stores come last if LM has room for the values.
+    values = sum(prod(types[new].shape) for new in stores)
+    for own, node in zip(model.graph.node, graph.node, strict=True):
+        nodes.append(node)
+        for write in (stores[new] for new in own.output if new in stores):
+            (last if write.is_slice(values) else nodes).extend(write.nodes)
+    made = [one for write in stores.values() for one in write.constants]
+    functions = [one for write in stores.values() for one in write.functions]
+    return with_functions(with_nodes(model, [*nodes, *last], made), functions)
+
+
+def _stores(
+    model: onnx.ModelProto, types: dict[str, TensorType], renewed: Mapping[str, str], target: Target
+) -> tuple[dict[str, Writer], dict[str, str]]:
+    """Return the stores by new value, and by old value why there is none."""
     makers = {name: node for node in model.graph.node for name in node.output}
     reads = Counter(name for node in model.graph.node for name in reads_of(node))
     reads.update(value.name for value in model.graph.output)
@@ -68,22 +88,7 @@ def store_rows(
             whole[old] = reason
         else:
             stores[new] = write
-    if whole:
-        record(model, _WHOLE, whole)
-    if not stores:
-        return model
-    graph, nodes, last = onnx.GraphProto(), list[onnx.NodeProto](), list[onnx.NodeProto]()
-    graph.node.extend(model.graph.node)
-    rename(graph, {new: _read(new) for new in stores})
-    # A store holds up all that reads DRAM, so stores come last if LM has room for the values.
-    values = sum(prod(types[new].shape) for new in stores)
-    for own, node in zip(model.graph.node, graph.node, strict=True):
-        nodes.append(node)
-        for write in (stores[new] for new in own.output if new in stores):
-            (last if write.is_slice(values) else nodes).extend(write.nodes)
-    made = [one for write in stores.values() for one in write.constants]
-    functions = [one for write in stores.values() for one in write.functions]
-    return with_functions(with_nodes(model, [*nodes, *last], made), functions)
+    return stores, whole
 
 
 def _read(new: str) -> str:

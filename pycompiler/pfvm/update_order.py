@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import onnx
@@ -78,16 +78,11 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
     It moves in front of the first node that reads it.
     """
     made = {name: place for place, node in enumerate(nodes) for name in node.output}
-    free: set[int] = set()
-    waiting: dict[int, set[str]] = {}  # results that a node of `own` still waits for
+    waiting = _waiting(nodes, own, made)
+    free = {place for place, names in waiting.items() if not names}
     readers: dict[str, list[int]] = {}
-    for place, node in enumerate(nodes):
-        if _key(node) not in own:
-            continue
-        waiting[place] = {n for n in reads_of(node) if n in made and made[n] not in free}
-        if not waiting[place]:
-            free.add(place)
-        for name in waiting[place]:
+    for place, names in waiting.items():
+        for name in names:
             readers.setdefault(name, []).append(place)
     order: list[onnx.NodeProto] = []
     done: set[int] = set()
@@ -124,3 +119,15 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
     for place in sorted(free - done):
         put(place)
     return order
+
+
+def _waiting(
+    nodes: Sequence[onnx.NodeProto], own: Mapping[str, str], made: Mapping[str, int]
+) -> dict[int, set[str]]:
+    """Return the results that nodes of ``own`` wait for: not those of nodes that wait for none."""
+    found: dict[int, set[str]] = {}
+    for place, node in enumerate(nodes):
+        if _key(node) in own:
+            reads = (name for name in reads_of(node) if name in made)
+            found[place] = {name for name in reads if found.get(made[name], True)}
+    return found

@@ -32,17 +32,12 @@ def _is_view(node: ir.Node) -> bool:
 
 
 def _shorten(graph: ir.Graph, node: ir.Node) -> None:
-    source, chain, next_one = node.inputs[0], list[ir.Node](), node
+    source = node.inputs[0]
     shape = shape_of(source)
     if shape is None or prod(shape) == 1:
         return
     atoms = Atoms(shape)
-    while _is_view(next_one) and atoms.take(next_one):
-        chain.append(next_one)
-        user = only_user(next_one.outputs[0], graph)
-        if user is None or user.inputs[0] is not next_one.outputs[0]:
-            break
-        next_one = user
+    chain = _views_from(node, atoms, graph)
     result = shape_of(chain[-1].outputs[0]) if chain else None
     if result is None:
         return
@@ -51,19 +46,28 @@ def _shorten(graph: ir.Graph, node: ir.Node) -> None:
     want = [atom for axis in atoms.now for atom in axis]
     sizes, turned = [tuple(atom.size for atom in order) for order in (have, want)]
     moved = [id(atom) for atom in have] != [id(atom) for atom in want]
-    if not moved:
-        steps = int(result != shape)
-    else:
+    steps = int(result != shape)
+    if moved:
         cut = sizes != tuple(size for size in shape if size > 1)
         steps = 1 + cut + (turned != result)
     if steps >= len(chain):
         return
     made = Made(chain[-1], "joined")
-    value = source
-    if moved:
-        # Without a cut the axes of one element stay where they are, in front.
-        value = transposed(made, made.view(source, sizes), have, want)
+    # Without a cut the axes of one element stay where they are, in front.
+    value = transposed(made, made.view(source, sizes), have, want) if moved else source
     made.put(made.view(value, result), chain)
+
+
+def _views_from(node: ir.Node, atoms: Atoms, graph: ir.Graph) -> list[ir.Node]:
+    """Return the views from a node on of which each is read by the next one only."""
+    chain, user = list[ir.Node](), node
+    while _is_view(user) and atoms.take(user):
+        chain.append(user)
+        reader = only_user(user.outputs[0], graph)
+        if reader is None or reader.inputs[0] is not user.outputs[0]:
+            break
+        user = reader
+    return chain
 
 
 def _merge(atoms: Atoms) -> None:

@@ -24,19 +24,19 @@ def _reshaped(eager: Eager, x: DeviceTensor, shape: Sequence[int]) -> DeviceTens
     return eager.run("Reshape", x, np.array(shape, np.int64))[0]
 
 
-def _batched(eager: Eager, x: DeviceTensor, axes: int) -> tuple[DeviceTensor, bool]:
-    """Return the pictures with an axis for the batch, and whether it is new."""
-    alone = len(x.type.shape) == axes + 1
-    return (_reshaped(eager, x, (1, *x.type.shape)) if alone else x), alone
-
-
 def _pooled(
     eager: Eager, operator: str, x: DeviceTensor, sizes: Sequence[list[int]], **settings: Any
 ) -> list[DeviceTensor]:
-    """Run a pool; ``sizes`` are the kernel, the strides if they are others, and the pads."""
+    """Run a pool; ``sizes`` are the kernel, the strides if they are others, and the pads.
+
+    Pictures without a batch have an axis for it meanwhile.
+    """
     taps, strides, pads = sizes
+    alone = len(x.type.shape) == len(taps) + 1
+    x = _reshaped(eager, x, (1, *x.type.shape)) if alone else x
     settings |= {"kernel_shape": taps, "strides": strides or taps, "pads": pads * 2}
-    return eager.run(operator, x, **settings)
+    made = eager.run(operator, x, **settings)
+    return [_reshaped(eager, one, one.type.shape[1:]) if alone else one for one in made]
 
 
 def max_pool(axes: int) -> Rule:
@@ -51,15 +51,14 @@ def max_pool(axes: int) -> Rule:
         dilation: int | Sequence[int] = 1,
         ceil_mode: bool = False,
     ) -> list[DeviceTensor]:
-        x, alone = _batched(eager, x, axes)
         sizes = [_every(one, axes) for one in (kernel, stride, padding)]
         more: dict[str, Any] = {"dilations": _every(dilation, axes), "ceil_mode": int(ceil_mode)}
         made = _pooled(eager, "MaxPool", x, sizes, outputs=2, **more)
         # ONNX counts places through the whole tensor, torch within a picture of a channel.
         pictures = x.type.shape[:-axes]
         first = np.arange(prod(pictures), dtype=np.int64) * prod(x.type.shape[-axes:])
-        made[1] = eager.run("Sub", made[1], first.reshape(*pictures, *(1,) * axes))[0]
-        return [_reshaped(eager, one, one.type.shape[1:]) if alone else one for one in made]
+        first = first.reshape(*pictures, *(1,) * axes)
+        return [made[0], *eager.run("Sub", made[1], first)]
 
     return run
 
@@ -80,13 +79,12 @@ def average_pool(axes: int) -> Rule:
         if divisor_override is not None and (ceil_mode or not count_include_pad):
             reason = "a divisor of its own beside windows that are cut off"
             raise error("P0828", what="an average pool", reason=reason)
-        x, alone = _batched(eager, x, axes)
         sizes = [_every(one, axes) for one in (kernel, stride, padding)]
         more = {"ceil_mode": int(ceil_mode), "count_include_pad": int(count_include_pad)}
         made = _pooled(eager, "AveragePool", x, sizes, **more)[0]
         if divisor_override is not None:
             factor = np.array(prod(sizes[0]) / divisor_override, numpy_dtype(made.type.elem))
             made = eager.run("Mul", made, factor)[0]
-        return _reshaped(eager, made, made.type.shape[1:]) if alone else made
+        return made
 
     return run

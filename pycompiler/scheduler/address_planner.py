@@ -50,56 +50,11 @@ def plan_addresses(
     address that is impossible.
     """
     given, graph = wanted_addresses(overrides or {}), without_forgets(graph)
-    last = graph.last_use()
-    end = len(graph.nodes)
-    born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
-    for node in graph.nodes:
-        for name in node.outputs[1:]:
-            if name and graph.values[name].location is Location.DRAM:
-                last.setdefault(name, min(end, born[name] + AHEAD[0]))
-    whole_run = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     slices = dict(slices_of(node) for node in graph.nodes if node.op in (SPLIT, CONCAT))
-    inside = {part for parts in slices.values() for part in parts}
-    blocks: dict[Location, list[Block]] = {}
-    on_old = written_in_place(graph, renewed or {})
-    # A block that takes the address of another one comes after it.
-    for name in sorted(graph.device_values(), key=lambda name: (name in on_old, name)):
-        value = graph.values[name]
-        start, stop = born.get(name, 0), last.get(name, end)
-        on = on_old.get(name)
-        if name in inside:
-            continue
-        if value.location is Location.DRAM:
-            words = dram_words(layout_of(value), target)
-            if name in whole_run:
-                start, stop = 0, end
-            for part in slices.get(name, ()):
-                start = min(start, born.get(part, start))
-                stop = max(stop, last.get(part, stop))
-        else:
-            words = value.num_lw or 0
-            on = _taken_over(graph.nodes[start], name, graph)
-        block = Block(name, words, start, stop, on, value=value.copy_of)
-        blocks.setdefault(value.location, []).append(block)
-    blocks = with_given(blocks, given, target)
+    blocks = _blocks(graph, slices, written_in_place(graph, renewed or {}), target)
     values: dict[str, MNValue] = {}
-    step = target.cycles
-    for location, wanted in blocks.items():
-        capacity = target.words(location.memory)
-        chains = Chains(wanted)
-        offsets, words = _packed(chains, graph, capacity, location is not Location.DRAM)
-        # The search cannot work with given addresses.
-        free = all(at is None for at in chains.given)
-        if words > capacity and location is not Location.DRAM and free:
-            searched = _searched(chains, capacity, target)
-            if searched is not None:
-                offsets, words = searched, capacity
-        if words > capacity:
-            raise _too_much(graph, location, chains, offsets, capacity, words)
-        if location is not Location.DRAM:
-            # Values fill whole vectors, and given addresses are those of vectors too.
-            offsets = spread(chains, offsets, capacity, step)
-        addresses = chains.of_blocks(offsets)
+    for location, wanted in with_given(blocks, given, target).items():
+        addresses = _addresses(Chains(wanted), graph, location, target)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     for whole, parts in slices.items():
         words = plan_transfer(layout_of(graph.values[whole]), target).dram_words
@@ -107,6 +62,60 @@ def plan_addresses(
             addr = (values[whole].addr or 0) + number * words
             values[part] = replace(graph.values[part], addr=addr)
     return take_turns(graph.with_values(values, stage=Stage.ADDRESSED), target)
+
+
+def _blocks(
+    graph: MNGraph, slices: Mapping[str, Sequence[str]], on_old: Mapping[str, str], target: Target
+) -> dict[Location, list[Block]]:
+    """Return the values with their lifetimes. ``on_old`` has those that take over words in DRAM."""
+    last = graph.last_use()
+    end = len(graph.nodes)
+    born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
+    for name in (name for node in graph.nodes for name in node.outputs[1:] if name):
+        if graph.values[name].location is Location.DRAM:
+            last.setdefault(name, min(end, born[name] + AHEAD[0]))
+    whole_run = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    inside = {part for parts in slices.values() for part in parts}
+    found: dict[Location, list[Block]] = {}
+    # A block that takes the address of another one comes after it.
+    for name in sorted(graph.device_values() - inside, key=lambda name: (name in on_old, name)):
+        value = graph.values[name]
+        start, stop = born.get(name, 0), last.get(name, end)
+        if value.location is Location.DRAM:
+            on, words = on_old.get(name), dram_words(layout_of(value), target)
+            if name in whole_run:
+                start, stop = 0, end
+            for part in slices.get(name, ()):
+                start = min(start, born.get(part, start))
+                stop = max(stop, last.get(part, stop))
+        else:
+            on, words = _taken_over(graph.nodes[start], name, graph), value.num_lw or 0
+        block = Block(name, words, start, stop, on, value=value.copy_of)
+        found.setdefault(value.location, []).append(block)
+    return found
+
+
+def _addresses(
+    chains: Chains, graph: MNGraph, location: Location, target: Target
+) -> dict[str, int]:
+    """Return the addresses of the values in a memory. P0302, P0304."""
+    capacity, local = target.words(location.memory), location is not Location.DRAM
+    offsets, words = _packed(chains, graph, capacity, local)
+    # The search cannot work with given addresses.
+    if words > capacity and local and _is_free(chains):
+        searched = _searched(chains, capacity, target)
+        if searched is not None:
+            offsets, words = searched, capacity
+    if words > capacity:
+        raise _too_much(graph, location, chains, offsets, capacity, words)
+    if local:
+        # Values fill whole vectors, and given addresses are those of vectors too.
+        offsets = spread(chains, offsets, capacity, target.cycles)
+    return chains.of_blocks(offsets)
+
+
+def _is_free(chains: Chains) -> bool:
+    return all(at is None for at in chains.given)
 
 
 def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple[list[int], int]:
@@ -132,7 +141,7 @@ def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple
     larger = sorted(
         (n for n in loads if starts[n] != ahead(n, AHEAD[0])), key=lambda n: -chains.all[n][0].words
     )[:MOST_EARLIER]
-    by_size, free = False, all(at is None for at in chains.given)
+    by_size, free = False, _is_free(chains)
     for more in (one for one in reversed(AHEAD) if one > nodes):
         for number in list(larger):
             before, starts[number] = starts[number], ahead(number, more)

@@ -29,30 +29,17 @@ def update_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> 
     old = {name: renewed[key] for key, name in graph.outputs if key in renewed}
     nodes = graph.nodes
     readers = reader_places(graph)
-    given = {name for _, name in graph.outputs}
-    moving: set[int] = set()
-    for place in reversed(range(len(nodes))):
-        node = nodes[place]
-        if _moves(node, graph, target) and all(
-            (name in old or name not in given)
-            and (name in old or name in readers)
-            and moving.issuperset(readers.get(name, ()))
-            for name in node.outputs
-        ):
-            moving.add(place)
+    moving = _moving(graph, readers, old, target)
     spot = {name: place for place, node in enumerate(nodes) for name in node.outputs}
     before = {place: _before(place, nodes[place], spot, readers, old) for place in sorted(moving)}
     behind: dict[int, list[int]] = {}
-    first: dict[int | None, int] = {}
-    for place, node in enumerate(nodes):
-        first.setdefault(node.segment, place)
+    first = {nodes[place].segment: place for place in reversed(range(len(nodes)))}
     goals: dict[int, int] = {}
     for place, others in before.items():
         for other in others & moving:
             behind.setdefault(other, []).append(place)
         start = first[nodes[place].segment] - 1
-        goals[place] = max((goals.get(other, other) for other in others), default=start)
-        goals[place] = max(goals[place], start)
+        goals[place] = max([start, *(goals.get(other, other) for other in others)])
     for place in sorted(moving, reverse=True):
         # What no gradient leads to, such as the decay of a momentum, waits for its first reader.
         later = [goals[reader] for reader in behind.get(place, ())]
@@ -61,6 +48,23 @@ def update_early(graph: MNGraph, renewed: Mapping[str, str], target: Target) -> 
     order = sorted(range(len(nodes)), key=lambda place: (goals.get(place, place), place))
     moved = tuple(nodes[place] for place in order)
     return None if moved == nodes else replace(graph, nodes=moved)
+
+
+def _moving(
+    graph: MNGraph, readers: Mapping[str, list[int]], old: Mapping[str, str], target: Target
+) -> set[int]:
+    """Return the places of nodes whose results lead to nothing but new values."""
+    given = {name for _, name in graph.outputs}
+    moving: set[int] = set()
+    for place in reversed(range(len(graph.nodes))):
+        node = graph.nodes[place]
+        if _moves(node, graph, target) and all(
+            (name in old or (name not in given and name in readers))
+            and moving.issuperset(readers.get(name, ()))
+            for name in node.outputs
+        ):
+            moving.add(place)
+    return moving
 
 
 def _moves(node: MNNode, graph: MNGraph, target: Target) -> bool:

@@ -13,8 +13,10 @@ The crate ``placing`` finds steps and banks for an interval; the registers are f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from emu2 import _core
 
@@ -87,10 +89,9 @@ class _Schedule:
             life = range(self.steps[index], until + 1)
             copies = max(1, -(-(until - self.steps[index]) // self.interval))
             phases = {step % self.interval for step in life}
-            reused = None
-            if shared and len(life) <= self.interval and bank != "t":
-                found = (at for own, at in lives if own == bank)
-                reused = next((at for at in found if not lives[bank, at] & phases), None)
+            short = len(life) <= self.interval
+            apart = (at for (own, at), met in lives.items() if own == bank and not met & phases)
+            reused = next(apart, None) if shared and short and bank != "t" else None
             if reused is not None:
                 places[bank, index] = RotatingRegisters(reused, 1)
             elif bank == target.masks["memory"]:
@@ -101,29 +102,22 @@ class _Schedule:
             else:
                 places[bank, index] = RotatingRegisters(free[bank], copies)
                 free[bank] += copies * target.cycles
-            if len(life) <= self.interval:
+            if short:
                 lives.setdefault((bank, places[bank, index].base), set()).update(phases)
         fits = all(free[bank] <= target.words(bank) for bank in REGISTER_FILES)
         if not fits or entries > target.masks["entries"]:
             return None
-        stores: dict[int, list[str]] = {}
-        for index, bank in self.stored:
-            stores.setdefault(index, []).append(bank)
-        issues = sorted(
-            (
-                Issue(
-                    step,
-                    index,
-                    self.operations[index],
-                    self.banks[index],
-                    tuple(stores.get(index, ())),
-                )
-                for index, step in self.steps.items()
-            ),
-            key=lambda issue: issue.step,
-        )
         return Plan(
-            self.interval, tuple(issues), final, places, constants, inputs, free, target.cycles
+            self.interval, self._issues(), final, places, constants, inputs, free, target.cycles
+        )
+
+    def _issues(self) -> tuple[Issue, ...]:
+        stores = defaultdict[int, list[str]](list)
+        for index, bank in self.stored:
+            stores[index].append(bank)
+        return tuple(
+            Issue(step, index, self.operations[index], self.banks[index], tuple(stores[index]))
+            for index, step in sorted(self.steps.items(), key=itemgetter(1))
         )
 
 

@@ -12,7 +12,10 @@ from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from .layouts import l1bs_of, l2bs_of, wanted_layouts
-from .roles import Precision, bias_of, precision_of, roles_of
+from .roles import Precision, Roles, bias_of, precision_of, roles_of
+
+#: Addresses of a batch index in A, B, C and the bias.
+Batch = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Work:
     of words of a result, which is rounded to halves if ``rounded``. ``taps`` counts taps.
     """
 
-    batches: tuple[tuple[int, int, int, int], ...]
+    batches: tuple[Batch, ...]
     vectors: tuple[tuple[int, int], ...]
     tiles: tuple[tuple[int, int, int], ...]
     sums: tuple[tuple[int, int, int, int], ...]
@@ -34,10 +37,6 @@ class Work:
     width: int
     rounded: bool
     taps: int
-
-
-#: Addresses of a batch index in A, B, C and the bias.
-Batch = tuple[int, int, int, int]
 
 
 @lru_cache(maxsize=256)
@@ -63,41 +62,17 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> Work:
     terms = a.axes[roles.a[2]]
     over = l1bs_of(terms) * l2bs_of(terms)
 
-    def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
-        return (0,) if axis is None else axis_addresses(layout.axes[axis], skip)
-
     added = bias_of(node)
-    batch: list[list[tuple[int, int, int, int]]] = []
-    # If the matrix is the same along a batch axis, that axis only adds vectors.
-    more: list[list[tuple[int, int, int, int]]] = []
-    taps: list[list[tuple[int, int]]] = []
-    for index, axis in enumerate(roles.c[0]):
-        own = along(c, axis)
-        one, other = (
-            along(x, side[index]) if side[index] is not None else (0,) * len(own)
-            for x, side in ((a, roles.a[0]), (b, roles.b[0]))
-        )
-        window = roles.windows.get(index)
-        if window is not None and not window.trivial:
-            one = tuple(one[place * window.stride] for place in range(len(own)))
-            along_a, along_b = along(a, roles.a[0][index]), along(b, window.axis)
-            taps.append([(along_a[t * window.dilation], along_b[t]) for t in range(window.taps)])
-        shared = roles.b[0][index] is None
-        row = (0,) * len(own)
-        if added is not None and not shared:
-            row = along(layouts[added], 0)
-        (more if shared else batch).append(list(zip(one, other, own, row, strict=True)))
-    m_a, m_c = along(a, roles.a[1]), along(c, roles.c[1])
+    bias_layout = layouts[added] if added is not None else None
+    batch, more, taps = _batch_addresses(roles, a, b, c, bias_layout)
+    m_a, m_c = _along(a, roles.a[1]), _along(c, roles.c[1])
     more.append([(one, 0, own, 0) for one, own in zip(m_a, m_c, strict=True)])
-    batches = _sums_of(batch)
-    n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
-    bias = (0,) * len(n_c)
-    if added is not None:
-        bias = axis_addresses(layouts[added].axes[-1], rows)
+    n_b, n_c = _along(b, roles.b[2], rows), _along(c, roles.c[2], rows)
+    bias = axis_addresses(bias_layout.axes[-1], rows) if bias_layout else (0,) * len(n_c)
     blocks = list(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target))
     first = axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return Work(
-        tuple(batches),
+        tuple(_sums_of(batch)),
         tuple((one, own) for one, _, own, _ in _sums_of(more)),
         tuple(zip(n_b, n_c, bias, strict=True)),
         tuple(
@@ -114,9 +89,38 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> Work:
     )
 
 
+def _along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
+    return (0,) if axis is None else axis_addresses(layout.axes[axis], skip)
+
+
+def _batch_addresses(
+    roles: Roles, a: Layout, b: Layout, c: Layout, bias: Layout | None
+) -> tuple[list[list[Batch]], list[list[Batch]], list[list[tuple[int, int]]]]:
+    """Return the addresses along the batch axes; those of the taps in A and B come last.
+
+    If the matrix is the same along a batch axis, that axis only adds vectors: these come second.
+    """
+    batch, more, taps = list[list[Batch]](), list[list[Batch]](), list[list[tuple[int, int]]]()
+    for index, axis in enumerate(roles.c[0]):
+        own = _along(c, axis)
+        one, other = (
+            _along(x, side[index]) if side[index] is not None else (0,) * len(own)
+            for x, side in ((a, roles.a[0]), (b, roles.b[0]))
+        )
+        window = roles.windows.get(index)
+        if window is not None and not window.trivial:
+            one = tuple(one[place * window.stride] for place in range(len(own)))
+            along_a, along_b = _along(a, roles.a[0][index]), _along(b, window.axis)
+            taps.append([(along_a[t * window.dilation], along_b[t]) for t in range(window.taps)])
+        shared = roles.b[0][index] is None
+        row = _along(bias, 0) if bias is not None and not shared else (0,) * len(own)
+        (more if shared else batch).append(list(zip(one, other, own, row, strict=True)))
+    return batch, more, taps
+
+
 def _sums_of(
-    axes: Sequence[Sequence[tuple[int, int, int, int]]],
-) -> list[tuple[int, int, int, int]]:
+    axes: Sequence[Sequence[Batch]],
+) -> list[Batch]:
     """Return the addresses of all combinations of the axes' indices."""
     out = [(0, 0, 0, 0)]
     for axis in axes:

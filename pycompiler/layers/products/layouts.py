@@ -14,7 +14,7 @@ from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Layouts, Level, SubA
 from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
-from .roles import Precision, Roles, bias_of, precision_of, roles_of, whole_units
+from .roles import Precision, Roles, Window, bias_of, precision_of, roles_of, whole_units
 from .spreads import Spread, is_of_groups, placed
 
 
@@ -49,56 +49,42 @@ def operand_layouts(
     """
     roles, kind = roles or roles_of(node, graph), precision_of(node, target)
     over = prod(digit.size for digit in spread.k)
-    rows = kind.rows
 
     def contracted(name: str) -> list[SubAxis]:
         blocks = -(-roles.k // (kind.packed * over))
         inner = inner_digits(kind, graph.values[name].dtype, target)
         return [*inner, SubAxis(blocks, Level.ADDR, 0), *spread.k]
 
-    def outer(size: int, digits: Sequence[SubAxis], step: int) -> list[SubAxis]:
-        left = SubAxis(-(-size // (step * prod(d.size for d in digits))), Level.ADDR, 0)
-        between = any(digit.level is Level.ADDR for digit in digits)
-        # Powers of two below the units can be cut anywhere. Another number would not let the units
-        # of two operators agree, so it lies above them; but pixels stay beside their neighbours.
-        odd = left.size & (left.size - 1) and not roles.windows
-        return [*digits, left] if between or odd else [left, *digits]
+    # Pixels stay beside their neighbours.
+    n = _with_addr(roles.n, spread.n, kind.rows, not roles.windows)
 
     def columns(name: str) -> list[SubAxis]:
-        return [
-            *result_digits(kind, graph.values[name].dtype, target),
-            *outer(roles.n, spread.n, rows),
-        ]
+        return [*result_digits(kind, graph.values[name].dtype, target), *n]
 
     # Rows that no column has take no room. Two rows of halves are read at once.
-    some = min(rows, -(-roles.n // 2) * 2)
-    n_b = [SubAxis(some, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
-    m = outer(roles.m, spread.m, 1)
-    batch = [outer(size, spread.batch[i], 1) for i, size in enumerate(roles.batch)]
+    some = min(kind.rows, -(-roles.n // 2) * 2)
+    m = _with_addr(roles.m, spread.m, 1, not roles.windows)
+    sizes = zip(roles.batch, spread.batch, strict=True)
+    batch = [_with_addr(size, digits, 1, not roles.windows) for size, digits in sizes]
 
     def made(name: str, subs: dict[int, list[SubAxis]], order: list[int]) -> Layout:
         value = graph.values[name]
         return lay_out(len(value.shape), subs, order, value.dtype, target)
 
-    def read(index: int) -> list[SubAxis]:
-        window = roles.windows.get(index)
-        if window is None or window.trivial:
-            return batch[index]
-        return [SubAxis(window.reach, Level.ADDR, 0)]
-
+    read = [_read(roles.windows.get(i), own) for i, own in enumerate(batch)]
     a, b, c = roles.a, roles.b, roles.c
     one, other, out = node.inputs[0], node.inputs[1], node.outputs[0]
-    subs_a = {axis: read(i) for i, axis in enumerate(a[0]) if axis is not None}
+    subs_a = {axis: read[i] for i, axis in enumerate(a[0]) if axis is not None}
     subs_a[a[2]] = contracted(one)
     subs_b = {axis: batch[i] for i, axis in enumerate(b[0]) if axis is not None}
     subs_b[b[1]] = contracted(other)
     for window in roles.windows.values():
         subs_b[window.axis] = [SubAxis(window.taps, Level.ADDR, 0)]
-    subs_c = {axis: batch[i] for i, axis in enumerate(c[0])}
+    subs_c = dict(zip(c[0], batch, strict=True))
     if a[1] is not None:
         subs_a[a[1]] = m
     if b[2] is not None:
-        subs_b[b[2]] = n_b
+        subs_b[b[2]] = [SubAxis(some, Level.ADDR, 0), *n]
     if c[1] is not None:
         subs_c[c[1]] = m
     if c[2] is not None:
@@ -119,6 +105,27 @@ def operand_layouts(
             subs[0] = batch[-1]
         found[bias] = made(bias, subs, list(subs))
     return found
+
+
+def _read(window: Window | None, own: list[SubAxis]) -> list[SubAxis]:
+    """Return the digits of an axis of the first operand: a window lies in Addr."""
+    if window is None or window.trivial:
+        return own
+    return [SubAxis(window.reach, Level.ADDR, 0)]
+
+
+def _with_addr(
+    size: int, digits: Sequence[SubAxis], step: int, may_be_above: bool
+) -> list[SubAxis]:
+    """Return the digits of an axis with those of Addr, of which ``step`` elements lie below.
+
+    Powers of two below the units can be cut anywhere. Another number would not let the units of two
+    operators agree, so it lies above them if it may.
+    """
+    left = SubAxis(-(-size // (step * prod(digit.size for digit in digits))), Level.ADDR, 0)
+    between = any(digit.level is Level.ADDR for digit in digits)
+    odd = left.size & (left.size - 1) and may_be_above
+    return [*digits, left] if between or odd else [left, *digits]
 
 
 def lay_out(

@@ -146,83 +146,101 @@ def spread_units(
     roles: Roles, kind: Precision, target: Target, kept: Spread | None, rule: SpreadRule
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
-    free = [one for one in machine_digits(target, 1) if one.level is not Level.PE]
+    free = _Free([one for one in machine_digits(target, 1) if one.level is not Level.PE])
+    n, m = list[SubAxis](), list[SubAxis]()
+    k = free.on(Level.L1B) if rule.contracted else []
+    k += free.of_groups(target) if rule.grouped else []
+    if roles.k % (kind.packed * prod(digit.size for digit in k)):
+        k = []
+    free.leave(k)
+    blocks = -(-roles.n // kind.rows)
+    groups = free.of_groups(target) if rule.outermost else []
+    free.leave(groups)
+    if rule.l1bs:
+        outer = free.on(Level.L1B)[: rule.l1bs]
+        over = prod(digit.size for digit in outer)
+        free.take(n, -(-blocks // over), free.on(Level.MAB), 1)
+        free.take(n, blocks, outer, 1)
+    # A tap is an offset of the address, so windows leave their axes in Addr.
+    whole = {axis for axis, window in roles.windows.items() if not window.trivial}
     batch: list[list[SubAxis]] = [[] for _ in roles.batch]
-    n, m, k = list[SubAxis](), list[SubAxis](), list[SubAxis]()
+    if kept is not None:
+        for axis in (axis for axis in range(len(batch)) if axis not in whole):
+            free.keep(batch[axis], roles.batch[axis], kept.batch[axis], 1)
+        # Rows of all axes along which the matrix is the same meet it together.
+        others = prod(_rest(roles.batch[axis], batch[axis]) for axis in _rows(roles))
+        free.keep(m, roles.m, kept.m, -(-target.cycles // others))
+    if not rule.l1bs:
+        # Groups that lie above all others share the blocks first.
+        own_blocks = -(-blocks // prod(digit.size for digit in groups))
+        narrow = bool(k) or rule.rows_first or rule.columns is not None
+        least = -(-blocks // rule.columns) if rule.columns is not None else 1
+        free.take(n, own_blocks, free.on(Level.MAB) if narrow else list(free.digits), least)
+    if groups:
+        n += [SubAxis(_rest(blocks, [*n, *groups]), Level.ADDR, 0), *groups]
+    free.take(n, blocks, free.on(Level.L2B)[::-1][: rule.l2bs], 1)
+    _share_batch(free, batch, roles, [axis for axis in range(len(batch)) if axis not in whole])
+    free.take(m, roles.m, free.digits[::-1], target.cycles)
+    if rule.rows_first:
+        # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
+        inner = [digit for digit in free.digits if digit.level is not Level.L2B]
+        free.take(n, blocks, inner + free.on(Level.L2B)[::-1], 1)
+    return Spread(tuple(map(tuple, batch)), tuple(n), tuple(m), tuple(k))
 
-    def rest(size: int, digits: list[SubAxis]) -> int:
-        return -(-size // prod(d.size for d in digits if d.level is not Level.ADDR))
 
-    def take(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+@dataclass
+class _Free:
+    """The digits of units that no axis has yet, inner ones first."""
+
+    digits: list[SubAxis]
+
+    def on(self, level: Level) -> list[SubAxis]:
+        return [digit for digit in self.digits if digit.level is level]
+
+    def of_groups(self, target: Target) -> list[SubAxis]:
+        return [digit for digit in self.digits if is_of_groups(digit, target)]
+
+    def leave(self, taken: Sequence[SubAxis]) -> None:
+        self.digits = [digit for digit in self.digits if digit not in taken]
+
+    def take(self, into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        """Give an axis digits until ``least`` of its ``size`` are left."""
         for digit in wanted:
-            if digit in free and rest(size, into) > least and _add(into, digit):
-                free.remove(digit)
+            if digit in self.digits and _rest(size, into) > least and _add(into, digit):
+                self.digits.remove(digit)
 
-    def keep(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+    def keep(self, into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        """Give an axis the digits of another spread, which keep their places above Addr."""
         between = any(digit.level is Level.ADDR for digit in wanted)
         for digit in wanted:
-            if digit in free and rest(size, into) > least:
+            if digit in self.digits and _rest(size, into) > least:
                 into.append(digit)
-                free.remove(digit)
+                self.digits.remove(digit)
             elif between:
                 into.append(SubAxis(digit.size, Level.ADDR, 0))
 
-    if rule.contracted or rule.grouped:
-        packed = kind.packed
-        own = [digit for digit in free if digit.level is Level.L1B and rule.contracted]
-        own += [digit for digit in free if is_of_groups(digit, target) and rule.grouped]
-        if roles.k % (packed * prod(digit.size for digit in own)) == 0:
-            k = own
-            free = [digit for digit in free if digit not in own]
-    blocks = -(-roles.n // kind.rows)
-    groups = [digit for digit in free if is_of_groups(digit, target) and rule.outermost]
-    free = [digit for digit in free if digit not in groups]
-    # Groups that lie above all others share the blocks first.
-    own_blocks = -(-blocks // prod(digit.size for digit in groups))
-    if rule.l1bs:
-        outer = [digit for digit in free if digit.level is Level.L1B][: rule.l1bs]
-        over = prod(digit.size for digit in outer)
-        take(n, -(-blocks // over), [d for d in free if d.level is Level.MAB], 1)
-        take(n, blocks, outer, 1)
-    # A tap is an offset of the address, so windows leave their axes in Addr.
-    whole = {axis for axis, window in roles.windows.items() if not window.trivial}
-    for axis, size in enumerate(roles.batch if kept is not None else ()):
-        assert kept is not None
-        if axis not in whole:
-            keep(batch[axis], size, kept.batch[axis], 1)
-    if kept is not None:
-        # Rows of all axes along which the matrix is the same meet it together.
-        others = prod(rest(roles.batch[axis], batch[axis]) for axis in _rows(roles))
-        keep(m, roles.m, kept.m, -(-target.cycles // others))
-    narrow = bool(k) or rule.rows_first or rule.columns is not None
-    least = -(-blocks // rule.columns) if rule.columns is not None else 1
-    if not rule.l1bs:
-        own = [digit for digit in free if not narrow or digit.level is Level.MAB]
-        take(n, own_blocks, own, least)
-    if groups:
-        n += [SubAxis(rest(blocks, [*n, *groups]), Level.ADDR, 0), *groups]
-    if rule.l2bs:
-        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(n, blocks, outer[: rule.l2bs], 1)
-    # Neighbours in an image exchange halos, which costs least between MABs. All others take the
-    # digits that are left from the outermost level inwards, outer axes first: views join axes so.
-    apart = [axis for axis in range(len(roles.batch)) if axis not in whole]
-    for axis in (axis for axis in apart if axis not in roles.windows):
+
+def _rest(size: int, digits: Sequence[SubAxis]) -> int:
+    return -(-size // prod(digit.size for digit in digits if digit.level is not Level.ADDR))
+
+
+def _share_batch(
+    free: _Free, batch: list[list[SubAxis]], roles: Roles, axes: Sequence[int]
+) -> None:
+    """Give digits to axes of the batch.
+
+    Neighbours in an image exchange halos, which costs least between MABs. All others take the
+    digits that are left from the outermost level inwards, outer axes first: views join axes so.
+    """
+    for axis in (axis for axis in axes if axis not in roles.windows):
         before = len(batch[axis])
-        take(batch[axis], roles.batch[axis], list(reversed(free)), 1)
+        free.take(batch[axis], roles.batch[axis], free.digits[::-1], 1)
         taken = batch[axis][before:]
         if len({digit.level for digit in taken}) > 1:
             # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
             batch[axis][before:] = taken[::-1]
-    for axis in (axis for axis in reversed(apart) if axis in roles.windows):
-        take(batch[axis], roles.batch[axis], list(free), 1)
-    take(m, roles.m, list(reversed(free)), target.cycles)
-    if rule.rows_first:
-        # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
-        inner = [digit for digit in free if digit.level is not Level.L2B]
-        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(n, blocks, inner + outer, 1)
-    return Spread(tuple(map(tuple, batch)), tuple(n), tuple(m), tuple(k))
+    for axis in (axis for axis in reversed(axes) if axis in roles.windows):
+        free.take(batch[axis], roles.batch[axis], list(free.digits), 1)
 
 
 def _add(into: list[SubAxis], digit: SubAxis) -> bool:

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from operator import itemgetter
 
 import numpy as np
 
@@ -183,6 +184,25 @@ def _offered(sums: _Sums, plan: SharedSums, target: Target) -> Iterator[Shares]:
     low = _low_digits(sums, plan, target)
     if low is None:
         return
+    ways = _ways(sums, plan, target)
+    offered, alike = 0, Counter[tuple[bool, ...]]()
+    for rank, places in ways:
+        if rank[0] > _MORE * ways[0][0][0] or offered == _WAYS:
+            break
+        on_l2bs = tuple(at is _L2B for at in places)
+        if alike[on_l2bs] == _ALIKE:
+            continue
+        alike[on_l2bs] += 1
+        offered += 1
+        made = _placed(sums, replace(plan, places=places), low, target)
+        if addresses_at_once(made, target) > 0:
+            yield made
+
+
+def _ways(
+    sums: _Sums, plan: SharedSums, target: Target
+) -> list[tuple[tuple[int, int], tuple[Level, ...]]]:
+    """Return the places with the fewest addresses for all digits on L2Bs and L1Bs, and the rank."""
     apart = plan.parts > 1 and not plan.gathered
     l2bs = target.l2bs_per_group if apart else target.level_range[Level.L2B.value]
     mabs = target.counts["mab"] // lane_mabs(target)
@@ -200,23 +220,10 @@ def _offered(sums: _Sums, plan: SharedSums, target: Target) -> Iterator[Shares]:
         # A row has a part of as many pieces as there are parts; a PDM has two pieces at least.
         several = plan.everywhere or apart or sizes[_L2B] > 1
         if sizes[_L1B] == plan.parts and several:
-            rank = sizes[_ADDR], -sizes[_L2B]
+            way = (sizes[_ADDR], -sizes[_L2B]), places
             key = tuple(at if at in (_L2B, _L1B) else None for at in places)
-            if key not in best or rank < best[key][0]:
-                best[key] = rank, places
-    ways = sorted(best.values(), key=lambda way: way[0])
-    offered, alike = 0, Counter[tuple[bool, ...]]()
-    for rank, places in ways:
-        if rank[0] > _MORE * ways[0][0][0] or offered == _WAYS:
-            break
-        on_l2bs = tuple(at is _L2B for at in places)
-        if alike[on_l2bs] == _ALIKE:
-            continue
-        alike[on_l2bs] += 1
-        offered += 1
-        made = _placed(sums, replace(plan, places=places), low, target)
-        if addresses_at_once(made, target) > 0:
-            yield made
+            best[key] = min(best.get(key, way), way, key=itemgetter(0))
+    return sorted(best.values(), key=itemgetter(0))
 
 
 def _placings(sizes: Sequence[int], rooms: Mapping[Level, int]) -> Iterator[tuple[Level, ...]]:

@@ -19,7 +19,7 @@ from ..windows import GROUPED, windows_of
 from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
 from .tile_choice import best_tiles, block_of, rows_of, weights_are_large, weights_fit
-from .tiles import Axis, split
+from .tiles import Axis, Tiling, split
 from .weight_gradient import weight_gradient
 from .writer import Writer
 
@@ -79,14 +79,8 @@ def convolve(
         every = channels = -(-channels // fill) * fill
         factor = write.padded(factor, [1], [(0, channels - shape[1])])
     value = split(write, operands.value, shape, chosen, every)
-    kernel, steps, dilations, places, made = [], [], [], [], []
-    for axis, tiling in chosen:
-        more = tiling.count > 1
-        places += [tiling.count] * more + [tiling.reach]
-        made += [tiling.count] * more + [tiling.results]
-        kernel += [1] * more + [axis.taps]
-        steps += [1] * more + [tiling.stride]
-        dilations += [1] * more + [axis.dilation]
+    tiles = [one for axis, tiling in chosen for one in _tile_axes(axis, tiling)]
+    places, made, kernel, steps, dilations = map(list, zip(*tiles, strict=True))
     factor = write.reshape(factor, (weights[0], channels, *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
     facts: dict[str, Any] = {"dilations": dilations, "strides": steps}
@@ -105,6 +99,12 @@ def convolve(
     if apart:
         found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in chosen))))
     return write.op("Identity", found)
+
+
+def _tile_axes(axis: Axis, tiling: Tiling) -> list[tuple[int, int, int, int, int]]:
+    """Return places, results, taps, stride and dilation of the axes that an axis becomes."""
+    within = (tiling.reach, tiling.results, axis.taps, tiling.stride, axis.dilation)
+    return [*[(tiling.count, tiling.count, 1, 1, 1)] * (tiling.count > 1), within]
 
 
 def _with_group_axis(

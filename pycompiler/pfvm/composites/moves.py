@@ -56,50 +56,55 @@ def strided_slice(write: Writer) -> str | bool:
     Elements and steps become two axes, so the axis of the elements need not lie in one PE. Axes
     that one PE could not hold together are cut one after the other.
     """
-    names = (*write.node.input[1:], "", "")[:4]
-    if any(name and name not in write.data for name in names):
-        return False
-    starts, ends, axes, steps = (
-        write.data[name].reshape(-1).tolist() if name else None for name in names
-    )
-    if starts is None or ends is None:
-        return False
-    steps = [1] * len(starts) if steps is None else steps
     shape = list(write.type(0).shape)
-    value, rank = write.node.input[0], len(shape)
-    given = list(range(len(starts))) if axes is None else axes
-    cuts = list(zip(given, starts, ends, steps, strict=True))
-    changed = [
-        axis % rank for axis, *cut in cuts if range(shape[axis])[slice(*cut)] != range(shape[axis])
-    ]
-    sizes = [shape[axis] for axis in changed]
-    apart_in_dram = len(sizes) > 1 and in_dram.fits_no_slice(write, shape, *changed)
-    found = len(sizes) > 1 and (apart_in_dram or write.are_large(sizes))
+    value, cuts = write.node.input[0], _cuts(write, len(shape))
+    changed = [axis for axis, *cut in cuts if range(shape[axis])[slice(*cut)] != range(shape[axis])]
+    large, apart_in_dram = False, False
+    if len(changed) > 1:
+        apart_in_dram = in_dram.fits_no_slice(write, shape, *changed)
+        large = write.are_large(shape[axis] for axis in changed)
+    found = large or apart_in_dram
     for axis, start, end, step in cuts:
-        axis, size = axis % rank, shape[axis]
+        size = shape[axis]
         chosen = range(size)[start:end:step]
         if step > 1 and write.target is not None and size % step == 0:
-            first, offset = divmod(chosen.start, step)
-            apart = (*shape[:axis], size // step, step, *shape[axis + 1 :])
-            value = write.cut(write.reshape(value, apart), [axis + 1], [offset], [offset + 1])
-            shape[axis], found = size // step, True
-            value = write.reshape(value, shape)
-            if len(chosen) < size // step:
-                value = write.cut(value, [axis], [first], [first + len(chosen)])
-                shape[axis] = len(chosen)
+            value, found = _every(write, value, shape, axis, chosen), True
         elif step == 1 and 0 < len(chosen) < size and apart_in_dram:
             # Slices of the result are not those of the input: the next axis may be needed whole.
             value = in_dram.cut(write, value, shape, axis, chosen.start, chosen.stop)
-            shape[axis] = len(chosen)
         elif len(chosen) and (
             long_axes.is_long_range(write, shape, axis, chosen) or (step < 0 and apart_in_dram)
         ):
             value = long_axes.picked(write, value, shape, axis, chosen, apart=apart_in_dram)
-            shape[axis], found = len(chosen), True
+            found = True
         elif len(chosen) < size or step < 0:
             value = write.cut(value, [axis], [start], [end], [step])
-            shape[axis] = len(chosen)
+        shape[axis] = len(chosen)
     return found and write.op("Identity", value)
+
+
+def _cuts(write: Writer, rank: int) -> list[tuple[int, int, int, int]]:
+    """Return axis, start, end and step of each cut of a Slice; none if they are not constant."""
+    names = (*write.node.input[1:], "", "")[:4]
+    starts, ends, axes, steps = (
+        write.data[name].reshape(-1).tolist() if name in write.data else None for name in names
+    )
+    if starts is None or ends is None or any(name and name not in write.data for name in names):
+        return []
+    given = range(len(starts)) if axes is None else (axis % rank for axis in axes)
+    return list(zip(given, starts, ends, steps or [1] * len(starts), strict=True))
+
+
+def _every(write: Writer, value: str, shape: Sequence[int], axis: int, chosen: range) -> str:
+    """Append the moves that take the elements ``chosen``, whose step divides the axis."""
+    step, count = chosen.step, shape[axis] // chosen.step
+    first, offset = divmod(chosen.start, step)
+    apart = (*shape[:axis], count, step, *shape[axis + 1 :])
+    value = write.cut(write.reshape(value, apart), [axis + 1], [offset], [offset + 1])
+    value = write.reshape(value, [*shape[:axis], count, *shape[axis + 1 :]])
+    if len(chosen) < count:
+        value = write.cut(value, [axis], [first], [first + len(chosen)])
+    return value
 
 
 def triangle(write: Writer) -> str | bool:

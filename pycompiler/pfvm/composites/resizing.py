@@ -75,23 +75,15 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
     Axes whose size stays are copied where onnxruntime does so, whatever their scale and region.
     """
     shape, result = write.type(0).shape, write.types[write.node.output[0]].shape
-    roi, scales, sizes = (
-        write.data.get(name) if name else None for name in (*write.node.input[1:], "", "", "")[:3]
-    )
-    kind = np.float64 if write.type(0).elem == "double" else np.float32
+    kind: Any = np.float64 if write.type(0).elem == "double" else np.float32
     antialias = int(write.attribute("antialias", 0))
     numbers = [int(axis) % len(shape) for axis in write.attribute("axes", range(len(shape)))]
-    given = [float(result[axis] / shape[axis]) for axis in numbers]
-    if scales is not None and scales.size:
-        given = [float(scale) for scale in scales]
-    elif sizes is not None and sizes.size:
-        policy = _text(write, "keep_aspect_ratio_policy", "stretch")
-        own = [kind(size) / kind(shape[a]) for a, size in zip(numbers, sizes, strict=True)]
-        if policy != "stretch":
-            own = [min(own) if policy == "not_larger" else max(own)] * len(own)
-        given = [float(scale) for scale in own]
-    else:
-        return None
+    roi, scales, sizes = (write.data.get(n) for n in (*write.node.input[1:], "", "", "")[:3])
+    if scales is None or not scales.size:
+        if sizes is None or not sizes.size:
+            return None
+        scales = _scales(write, np.asarray(sizes, kind) / np.asarray(shape, kind)[numbers])
+    given = [float(scale) for scale in scales]
     out = []
     for place, (axis, scale) in enumerate(zip(numbers, given, strict=True)):
         region = (0.0, 1.0)
@@ -106,6 +98,14 @@ def _axes(write: Writer, ways: str) -> list[_Axis] | None:
             return None
         out.append(_Axis(axis, size, count, scale, *region, kind))
     return out
+
+
+def _scales(write: Writer, own: Array) -> Array:
+    """Return the scales of axes from those of their own sizes."""
+    policy = _text(write, "keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return own
+    return np.full_like(own, own.min() if policy == "not_larger" else own.max())
 
 
 def _half_pixel(x: Array, axis: _Axis) -> Array:

@@ -98,32 +98,9 @@ def split(
     axes: tiles and their places.
     """
     spatial = range(2, len(shape))
-    sizes, steps, pads = list(shape[2:]), [1] * len(chosen), [(0, 0)] * len(chosen)
-    late = [1] * len(chosen)
-    for index, (axis, tiling) in enumerate(chosen):
-        # Places behind the last one that is read are left out.
-        if tiling.count > 1:
-            sizes[index] = min(axis.size, tiling.count * tiling.places)
-            whole = (tiling.count - 1) * tiling.places + tiling.reach
-        else:
-            sizes[index] = axis.needed
-            whole = tiling.reach
-            if axis.taps == 1:
-                whole = (axis.results - 1) * axis.stride + 1
-                (late if axis.begin or whole > axis.needed else steps)[index] = axis.stride
-        pads[index] = (axis.begin, max(0, whole - axis.begin - sizes[index]))
-    apart = {
-        2 + index: step
-        for index, (size, step) in enumerate(zip(shape[2:], steps, strict=True))
-        if step > 1 and size % step == 0 and -(-sizes[index] // step) == size // step
-    }
-    if apart:
-        value = write.decimated(value, shape, apart)
-        shape = [size // apart.get(axis, 1) for axis, size in enumerate(shape)]
-        for place in apart:
-            sizes[place - 2], steps[place - 2] = shape[place], 1
-    if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
-        value = write.cut(value, spatial, [0] * len(sizes), sizes, steps, shape)
+    reads = [_read(axis, tiling) for axis, tiling in chosen]
+    sizes, steps, late, pads = map(list, zip(*reads, strict=True))
+    value, shape = _with_steps(write, value, shape, sizes, steps)
     cut = any(tiling.count > 1 for _, tiling in chosen)
     sizes = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]
     more = (0, channels - shape[1])
@@ -139,6 +116,43 @@ def split(
     every = [(0, 0), more, *pads]
     tiles = {2 + n: tiling for n, (_, tiling) in enumerate(chosen) if tiling.count > 1}
     return tiled(write, value, (*shape[:2], *sizes), every, tiles)
+
+
+def _with_steps(
+    write: Writer, value: str, shape: Sequence[int], sizes: list[int], steps: list[int]
+) -> tuple[str, Sequence[int]]:
+    """Append what takes the first ``sizes`` places in ``steps``; return the shape before it."""
+    apart = {
+        2 + index: step
+        for index, (size, step) in enumerate(zip(shape[2:], steps, strict=True))
+        if step > 1 and size % step == 0 and -(-sizes[index] // step) == size // step
+    }
+    if apart:
+        value = write.decimated(value, shape, apart)
+        shape = [size // apart.get(axis, 1) for axis, size in enumerate(shape)]
+        sizes = [shape[2 + n] if 2 + n in apart else size for n, size in enumerate(sizes)]
+        steps = [1 if 2 + n in apart else step for n, step in enumerate(steps)]
+    if [*sizes, *steps] != [*shape[2:], *[1] * len(steps)]:
+        spatial = range(2, len(shape))
+        value = write.cut(value, spatial, [0] * len(sizes), sizes, steps, shape)
+    return value, shape
+
+
+def _read(axis: Axis, tiling: Tiling) -> tuple[int, int, int, tuple[int, int]]:
+    """Return how many places are read, their steps before and behind the padding, and that.
+
+    Places behind the last one that is read are left out.
+    """
+    if tiling.count > 1:
+        size, steps = min(axis.size, tiling.count * tiling.places), (1, 1)
+        whole = (tiling.count - 1) * tiling.places + tiling.reach
+    elif axis.taps > 1:
+        size, steps, whole = axis.needed, (1, 1), tiling.reach
+    else:
+        size, whole = axis.needed, (axis.results - 1) * axis.stride + 1
+        late = axis.begin or whole > size
+        steps = (1, axis.stride) if late else (axis.stride, 1)
+    return size, *steps, (axis.begin, max(0, whole - axis.begin - size))
 
 
 def tiled(

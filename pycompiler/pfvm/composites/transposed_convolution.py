@@ -109,15 +109,22 @@ def conv_transpose(write: Writer) -> str | bool:
     result = str(convolve(write, operands, found, written=True))
     if prod(axis.stride for axis in axes) > 1:
         result = write.reshape(result, (shape[0], rows, *counts, *places))
-        pairs = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
-        result = write.op("Transpose", result, perm=[0, 1, *pairs])
-    for number, axis in enumerate(axes):
-        result = _with_zeros(write, result, 3 + 2 * number, axis)
+        result = _beside_their_places(write, result, axes)
     whole = (shape[0], rows, *(axis.places * axis.stride for axis in axes))
     result = write.first_of(write.reshape(result, whole), whole, [a.results for a in axes])
     if later:
         result = write.op("Add", result, write.reshape(later, (rows, *[1] * rank)))
     return write.op("Identity", result)
+
+
+def _beside_their_places(write: Writer, value: str, axes: Sequence[_Axis]) -> str:
+    """Move the phases of each axis behind its places; phases that read nothing are zeros."""
+    rank = len(axes)
+    pairs = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
+    value = write.op("Transpose", value, perm=[0, 1, *pairs])
+    for number, axis in enumerate(axes):
+        value = _with_zeros(write, value, 3 + 2 * number, axis)
+    return value
 
 
 def _with_zeros(write: Writer, value: str, number: int, axis: _Axis) -> str:

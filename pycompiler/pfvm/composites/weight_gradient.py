@@ -28,21 +28,9 @@ _Shapes = tuple[tuple[int, ...], tuple[int, ...]]
 def weight_gradient(write: Writer) -> str | bool:
     """Write a Conv whose operands have pictures and channels exchanged; False for other Convs."""
     target = write.target
-    if target is None or len(write.node.input) > 2 or int(write.attribute("group", 1)) != 1:
+    if target is None or (operands := _operands(write)) is None:
         return False
-    if write.attribute("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
-        return False
-    pixels, gradient = (_exchanged(write, name) for name in write.node.input)
-    # A constant may be exchanged already.
-    known = [name in write.data for name in write.node.input]
-    if all(known) or write.type(0).elem != "float":
-        return False
-    if not (pixels or known[0]) or not (gradient or known[1]):
-        return False
-    pixels, gradient = (
-        one or write.constant(np.swapaxes(write.data[name], 0, 1), "exchanged")
-        for one, name in zip((pixels, gradient), write.node.input, strict=True)
-    )
+    pixels, gradient = operands
     shape, given = (
         (kind.shape[1], kind.shape[0], *kind.shape[2:]) for kind in (write.type(0), write.type(1))
     )
@@ -64,6 +52,26 @@ def weight_gradient(write: Writer) -> str | bool:
         whole = (shape[1] // prod(strides), given[1], *taps)
         found = unfolded(write, found, whole, strides, zeros)
     return write.op("Identity", found)
+
+
+def _operands(write: Writer) -> _Names | None:
+    """Return the operands as they are before the exchange; None if they are not exchanged."""
+    if len(write.node.input) > 2 or int(write.attribute("group", 1)) != 1:
+        return None
+    if write.attribute("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        return None
+    one, other = ((name, _exchanged(write, name)) for name in write.node.input)
+    # A constant may be exchanged already.
+    known = [name in write.data for name in write.node.input]
+    if all(known) or write.type(0).elem != "float":
+        return None
+    if not (one[1] or known[0]) or not (other[1] or known[1]):
+        return None
+    pixels, gradient = (
+        found or write.constant(np.swapaxes(write.data[name], 0, 1), "exchanged")
+        for name, found in (one, other)
+    )
+    return pixels, gradient
 
 
 def _exchanged(write: Writer, name: str) -> str:
@@ -149,26 +157,24 @@ def _tiled(write: Writer, operands: _Names, shapes: _Shapes, axes: Sequence[Axis
         rows += [(0, 1, 1)] * (tiling.count > 1) + [(taps, tiling.stride, axis.dilation)]
     names = ("kernel_shape", "strides", "dilations")
     facts = dict(zip(names, zip(*rows, strict=True), strict=True))
+    tiles, kernel = prod(t.count for _, t in chosen), [t.results for _, t in chosen]
+    both = (value, every, [t.reach for _, t in chosen]), (gradient, given[1], kernel)
     with write.as_one(WEIGHT_GRADIENT, value, gradient, **facts):
-        turned_both = []
-        for one, channels, places in (
-            (value, every, [tiling.reach for _, tiling in chosen]),
-            (gradient, given[1], [tiling.results for _, tiling in chosen]),
-        ):
-            tiles = prod(tiling.count for _, tiling in chosen)
-            turned = write.op("Transpose", one, perm=_order(chosen))
-            turned_both.append(write.reshape(turned, (channels, given[0] * tiles, *places)))
+        turned = []
+        for one, channels, places in both:
+            turned.append(write.op("Transpose", one, perm=_order(chosen)))
+            turned[-1] = write.reshape(turned[-1], (channels, given[0] * tiles, *places))
         found = write.op(
             "Conv",
-            *turned_both,
-            kernel_shape=[tiling.results for _, tiling in chosen],
+            *turned,
+            kernel_shape=kernel,
             strides=[axis.dilation for axis, _ in chosen],
             dilations=[tiling.stride for _, tiling in chosen],
         )
-    ends_of = [shape[1], *(axis.taps for axis in axes)]
-    if [every, *made] != ends_of:
+    wanted = [shape[1], *(axis.taps for axis in axes)]
+    if [every, *made] != wanted:
         places = [0, *range(2, len(shape))]
-        found = write.cut(found, places, [0] * len(places), ends_of)
+        found = write.cut(found, places, [0] * len(places), wanted)
     return found
 
 
