@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from pictures.__main__ import DRAWN, FOLDER, PRINTED, made
 from pictures.chip import LEVELS, chip, size
+from pictures.pipeline import drawn as forms
 
 import emu2
+from pycompiler.graph import parse_graph
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,6 +72,26 @@ def test_the_chip_has_the_counts_and_sizes_of_the_spec(name: str) -> None:
     assert machine.read("lm0", count=longs).shape[-1] == longs
     with pytest.raises(emu2.EmulatorError, match="reach past"):
         machine.read("lm0", count=longs + 1)
+
+
+def test_a_node_keeps_its_column_in_all_forms_of_a_convolution() -> None:
+    """Its boxes stand below each other; what a pass adds is marked in the row of that pass."""
+    head = "graph g target=mini stage={}\ninput x\ninput w\noutput y = y\n\n"
+    value = "  {} name={} type=float[4,8] num_lw={n} padded_shape={p} layout={l} layout_kind={k} "
+    value += "dtype=Float gene=[,] loc={m} addr={a}\n"
+    known = {"n": "1", "p": "(4,8)", "l": "PadLayout{(4,8)/((4_PE:1), (4_MAB:1, 2_W:1))}"}
+    told = {**known, "k": "MNCore", "m": "LM0", "a": "4"}
+    nodes = [
+        f'Conv(x, w) -> (y) node="c" on=MNCore attributes={{}} segment=0\n'
+        f"{value.format('in0', 'x', **told)}{value.format('in1', 'w', **told)}"
+        f"{value.format('out0', 'y', **told)}\n"
+    ]
+    graph = parse_graph(head.format("ADDRESSED") + "".join(nodes))
+    text = forms([graph] * 5, "nop\nhmfma $lx $aluf\n")
+    boxes = re.findall(r'<rect class="box" x="(\d+)" y="(\d+)" width="118"', text)
+    assert len({x for x, _ in boxes}) == 1
+    assert len({y for _, y in boxes}) == len(boxes) == 6
+    assert "hmfma $lx $aluf" in text
 
 
 def half(number: float) -> int:

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 BLOCK = re.compile(r"^```(?:python|toml)\n# ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECTION = re.compile(r"^### ([^\n]*)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^### ([^\n]*)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 RECIPES = {name: BLOCK.findall(text) for name, text in SECTION.findall(TEXT)}
 
 USES = {

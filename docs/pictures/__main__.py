@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import chip, layouts, product, screens, terminal
+from . import chip, layouts, pipeline, product, screens, terminal
 
 FOLDER = Path(__file__).parent
 #: Drawings that depend on the spec and on layouts alone; a test compares them.
@@ -21,6 +21,7 @@ PRINTED: dict[str, Callable[[], str]] = {
     "conformance.svg": terminal.conformance,
     "debugging.svg": terminal.debugger,
     "language_server.svg": terminal.language_server,
+    "pipeline.svg": pipeline.pipeline,
     "pytest.svg": terminal.pytest_report,
     "sanitizer.svg": terminal.sanitizer,
     **screens.PRINTED,
