@@ -3,7 +3,7 @@
 A row has name, value, bound, ratio (value / bound), target (least ratio) and met. Values and
 bounds are multiply-adds per cycle of the emulated machine; cycles are those of the cycle model. A
 product with its operands in LM has its own lines, without other nodes between them.
-`docs/compiler/products.md` has the figures, and those of before nodes shared lines.
+`docs/figures.md` has the figures.
 """
 
 from __future__ import annotations

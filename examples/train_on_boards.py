@@ -6,7 +6,7 @@ from pycompiler.boards import DataParallel, Ranks
 
 
 def loss_of(model: torch.nn.Module, x: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-    """Return the mean loss of a share of the batch."""
+    """Return the mean loss of a part of the batch."""
     return torch.nn.functional.cross_entropy(model(x), classes)
 
 

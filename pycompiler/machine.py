@@ -196,7 +196,7 @@ class Target:
     def row_words(self) -> int:
         """What the long words of a row of DRAM are a multiple of; 0 if a row has no such order.
 
-        All PEs have the same share of a row, and the row is whole units of MVs.
+        All PEs have the same part of a row, and the row is whole units of MVs.
         """
         counts = self.counts
         lane, narrow = self._ports["l2bm_lane"], self._ports["l2bm_narrow"]

@@ -229,7 +229,7 @@ class Options:
     gemm_layout_spec: tuple[ProductSpec, ...] = option(
         (), _PATH, "file (JSON) of forced layouts of matrix products", read=read_gemm_layout_spec
     )
-    sram_budget: float = option(1.0, _SHARE, "share of LM that a compile may use", read=float)
+    sram_budget: float = option(1.0, _SHARE, "fraction of LM that a compile may use", read=float)
     emit: str = option(
         MERGED,
         _one_of(*EMITS),

@@ -1,4 +1,4 @@
-"""Training with the same model on every board and a share of the batch on each."""
+"""Training with the same model on every board and a part of the batch on each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ranks import Ranks
 class DataParallel:
     """A training step over all ranks: the gradients are those of the whole batch.
 
-    ``loss`` is called with the module and this rank's share of the batch and returns the mean over
+    ``loss`` is called with the module and this rank's part of the batch and returns the mean over
     its examples. It is compiled for ``device``. The parameters and buffers of rank 0 are copied to
     all ranks at the start. ``options`` are those of the back end ``emu2`` of `torch.compile`.
     """
@@ -39,7 +39,7 @@ class DataParallel:
         )
 
     def step(self, *batch: torch.Tensor) -> float:
-        """Train on the whole batch, of which this rank takes its share; return the mean loss.
+        """Train on the whole batch, of which this rank takes its part; return the mean loss.
 
         Every rank gives the same tensors, with the examples along their first axis. P0811, P0812 if
         there are fewer examples than ranks.
@@ -50,7 +50,7 @@ class DataParallel:
         own = [torch.tensor_split(part, self.ranks.size)[self.ranks.rank] for part in batch]
         self.optimizer.zero_grad()
         loss = self._loss(*own)
-        # A mean over a share counts for as many examples as it has.
+        # A mean over a part counts for as many examples as it has.
         weight = len(own[0]) / count
         torch.autograd.backward(loss * weight)
         for parameter in self.module.parameters():

@@ -116,13 +116,13 @@ TABLE: dict[str, Kind] = {
     # P03: planning
     "P0301": Kind(
         NoRoomError,
-        "tensor `{value}` is too large: its share is {share} long words per PE, {memory} holds "
+        "tensor `{value}` is too large: it takes {words} long words of a PE, {memory} holds "
         "{capacity}",
         "split the tensor {shape} in the model, for example along its first axis; {node} works on "
         "whole tensors",
         {
             "value": "x",
-            "share": 4096,
+            "words": 4096,
             "memory": "lm0",
             "capacity": 2048,
             "shape": "(4096, 16384)",

@@ -86,7 +86,7 @@ def _lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: 
             "P0301",
             place=node.place,
             value=value.name,
-            share=value.num_lw,
+            words=value.num_lw,
             memory=bank.memory,
             capacity=capacity,
             shape="(" + ", ".join(map(str, value.shape)) + ")",

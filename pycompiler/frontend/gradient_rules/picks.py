@@ -28,12 +28,12 @@ def _nll_loss(
     """Return the loss and the sum of the weights."""
     axis, known = min(1, target.ndim), target != ignored
     place = torch.where(known, target, 0)
-    share = torch.ones_like(place, dtype=x.dtype) if weight is None else weight[place]
-    each = -x.gather(axis, place.unsqueeze(axis)).squeeze(axis) * share
-    each, share = (torch.where(known, one, 0.0) for one in (each, share))
+    factor = torch.ones_like(place, dtype=x.dtype) if weight is None else weight[place]
+    each = -x.gather(axis, place.unsqueeze(axis)).squeeze(axis) * factor
+    each, factor = (torch.where(known, term, 0.0) for term in (each, factor))
     if reduction == _NONE:
         return each, x.new_zeros(())
-    total = share.sum()
+    total = factor.sum()
     return (each.sum() / total if reduction == _MEAN else each.sum()), total
 
 
@@ -49,8 +49,8 @@ def _nll_loss_backward(
     """Write each gradient at its class; torch's own form multiplies all classes by it."""
     axis, known = min(1, target.ndim), target != ignored
     place = torch.where(known, target, 0)
-    share = torch.where(known, -grad / total if reduction == _MEAN else -grad, 0.0)
-    found = torch.zeros_like(x).scatter(axis, place.unsqueeze(axis), share.unsqueeze(axis))
+    factor = torch.where(known, -grad / total if reduction == _MEAN else -grad, 0.0)
+    found = torch.zeros_like(x).scatter(axis, place.unsqueeze(axis), factor.unsqueeze(axis))
     return found if weight is None else found * weight.reshape(-1, *[1] * (x.ndim - 2))
 
 

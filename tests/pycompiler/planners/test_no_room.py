@@ -12,7 +12,7 @@ NAMES = ("n0_Slice", "n0_Slice.Reshape.1", "n1_Relu")
 
 
 def problem_of(*rows: tuple[str, ...]) -> NoRoomError:
-    facts = {"value": "v", "share": 600, "memory": "lm0", "capacity": 512, "shape": "(3)"}
+    facts = {"value": "v", "words": 600, "memory": "lm0", "capacity": 512, "shape": "(3)"}
     found = error("P0301", **facts, node=rows[0][0], nodes=rows)
     assert isinstance(found, NoRoomError)
     return found

@@ -110,8 +110,8 @@ class Decoder:
             logits = self._logits(self.prefill, few + [0] * (self._chunk - len(few)), len(few) - 1)
         self._seen(len(ids))
         for left in reversed(range(max_new_tokens)):
-            shares = chances(logits, temperature, top_k, top_p)
-            yield (token := int(torch.multinomial(shares, 1, generator=generator)))
+            likely = chances(logits, temperature, top_k, top_p)
+            yield (token := int(torch.multinomial(likely, 1, generator=generator)))
             if token in ends or not left or self._turn is not turn:
                 return
             logits = self._logits(self.decode, [token], 0)
@@ -139,9 +139,9 @@ def chances(logits: torch.Tensor, temperature: float, top_k: int, top_p: float) 
         return torch.zeros_like(logits).index_fill(0, logits.argmax(), 1)
     scores = logits.double() / temperature
     least = scores.sort(descending=True).values[: top_k or None][-1]
-    shares = scores.masked_fill(scores < least, -math.inf).softmax(0)
-    ordered, tokens = shares.sort(descending=True)
-    return shares.index_fill(0, tokens[ordered.cumsum(0) - ordered >= top_p], 0)
+    probabilities = scores.masked_fill(scores < least, -math.inf).softmax(0)
+    ordered, tokens = probabilities.sort(descending=True)
+    return probabilities.index_fill(0, tokens[ordered.cumsum(0) - ordered >= top_p], 0)
 
 
 class _Caches:
