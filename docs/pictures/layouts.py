@@ -83,6 +83,7 @@ def switch() -> str:
     picture.write(x, y + 36, f"lower bound: {steps} step{'s' if steps > 1 else ''}", "ink bold")
     picture.write(x, y + 58, "An element stays in its PE if colour", "dim")
     picture.write(x, y + 74, "and number are equal on both sides.", "dim")
+    _arrows(picture, before, after, x, y + 108)
     picture.write(
         15,
         76 + SHAPE[0] * _CELL + 40,
@@ -97,6 +98,27 @@ def switch() -> str:
         "dim",
     )
     return picture.text()
+
+
+def _arrows(picture: Picture, before: Layout, after: Layout, x: float, y: float) -> None:
+    """Draw where the elements of one PE go: PEs before on the left, and after on the right."""
+    here, there = holders(before), holders(after)
+    units = sorted({place[:2] for place in here})
+    wide, high, far, one = 30, 8, 240, (0, 1)
+    for at, (mab, _) in enumerate(units):
+        for left in (x, x + far):
+            picture.box(left, y + at * high, wide, high, fill=FILLS[mab])
+    moved = {here[place] for place in here if place[:2] == one}
+    begin = y + units.index(one) * high + high / 2
+    for unit in sorted({place[:2] for place, element in there.items() if element in moved}):
+        end = y + units.index(unit) * high + high / 2
+        picture.line([(x + wide, begin), (x + far, end)], "dash")
+        picture.box(x + far, end - high / 2, wide, high, "chosen")
+    picture.box(x, begin - high / 2, wide, high, "chosen")
+    picture.write(x + far + wide + 6, y + 10, "PEs of", "dim", size=10)
+    picture.write(x + far + wide + 6, y + 22, "an L1B", "dim", size=10)
+    about = f"where the elements of PE {one[1]} of MAB {one[0]} go"
+    picture.write(x, y - 8, about, "dim")
 
 
 def _tensor(

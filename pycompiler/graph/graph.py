@@ -66,7 +66,7 @@ class TensorType:
 class MNValue:
     """A tensor.
 
-    ``addr`` is in long words; ``num_lw`` is the number of long words that it takes of a PE. If the value
+    ``addr`` is in long words; ``num_lw`` is how many long words of a PE it takes. If the value
     is a time slice, ``origin`` names the value that was sliced. Only reports use ``origin``. If the
     value is a copy in LM, ``copy_of`` names the value that was copied. Values that differ only in
     ``origin`` and ``copy_of`` are equal, and the text form leaves both out.

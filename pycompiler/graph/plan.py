@@ -36,8 +36,8 @@ class Streamed(Plan):
     """A product whose vectors come through L1BM.
 
     ``along`` is the batch axis on which rows are spread, None for m. ``columns`` are the digits of
-    the columns: MABs, L1Bs that divide them, L2Bs. ``rows`` are those of the rows: the other L1Bs and
-    L2Bs.
+    the columns: MABs, L1Bs that divide them, L2Bs. ``rows`` are those of the rows: the other L1Bs
+    and L2Bs.
     """
 
     along: int | None
