@@ -50,8 +50,8 @@ def _extreme(op: Any) -> _Rule:
     def made_of(x: torch.Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
         if axes and x.ndim:
             return NotImplemented
-        found = op(x.reshape(-1), [0])
-        return found.reshape([1] * x.ndim) if keepdim else found
+        found = op(x if x.ndim else x.reshape(1), [*range(max(1, x.ndim))], keepdim)
+        return found if x.ndim else found.reshape(())
 
     def concerns(node: torch.fx.Node) -> bool:
         return is_number(node) or not _argument(node, 1, "dim", ())
@@ -185,18 +185,18 @@ def _logit(x: torch.Tensor, eps: float | None = None) -> Any:
 
 
 def _of_all(node: torch.fx.Node) -> bool:
-    """Whether a norm is of all elements: the exporter gives it the shape of another one."""
-    whole = _argument(node, 2, "dim", None) is None and _argument(node, 3, "keepdim", False)
-    return bool(whole or is_number(node))
+    """Whether a norm is of all elements: the exporter makes a list of them, without axes."""
+    return is_number(node) or _argument(node, 2, "dim", None) is None
 
 
 def _vector_norm(
     x: torch.Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    if x.ndim and (dim is not None or not keepdim):
+    if x.ndim and dim is not None:
         return NotImplemented
-    found = torch.linalg.vector_norm(x.reshape(-1), ord, 0, dtype=dtype)
-    return found.reshape([1] * x.ndim if keepdim else [])
+    axes = [*range(max(1, x.ndim))]
+    found = torch.linalg.vector_norm(x if x.ndim else x.reshape(1), ord, axes, keepdim, dtype=dtype)
+    return found if x.ndim else found.reshape(())
 
 
 def _plain_norm(

@@ -43,13 +43,8 @@ def _parts(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
         layout = _parted(partial, over, result, target)
         name = reserved(f"{result.name}.parts", names)
         join = reserved(f"{node.name}.{JOIN}", called)
-        edit.values[name] = replace(
-            result,
-            name=name,
-            type=TensorType(result.type.elem, (prod(sub.size for sub in over), *result.shape)),
-            layout=layout,
-            num_lw=layout.num_lw(target.cycles),
-        )
+        shape = (prod(sub.size for sub in over), *result.shape)
+        edit.values[name] = _laid_out(name, result, shape, layout, target)
         edit.instead[node.name] = replace(node, outputs=(name,), plan=PartSums())
         outputs = node.outputs
         if words := dram_words(shares, target):
@@ -64,14 +59,15 @@ def _parts(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
 def _in_dram(name: str, words: int, like: MNValue, target: Target) -> MNValue:
     """Return a value that takes ``words`` long words of each DRAM."""
     shape = (words * target.groups * like.dtype.words_per_long,)
-    layout = plain_layout(shape, like.dtype, target)
-    return replace(
-        like,
-        name=name,
-        type=TensorType(like.type.elem, shape),
-        layout=layout,
-        num_lw=layout.num_lw(target.cycles),
-    )
+    return _laid_out(name, like, shape, plain_layout(shape, like.dtype, target), target)
+
+
+def _laid_out(
+    name: str, like: MNValue, shape: tuple[int, ...], layout: Layout, target: Target
+) -> MNValue:
+    """Return a value of another shape that has a layout."""
+    type, words = TensorType(like.type.elem, shape), layout.num_lw(target.cycles)
+    return replace(like, name=name, type=type, layout=layout, num_lw=words)
 
 
 def _parted(partial: Layout, over: list[SubAxis], value: MNValue, target: Target) -> Layout:

@@ -49,10 +49,7 @@ def _factored(
     for step in range(steps):
         column = a[..., step].abs()
         largest = torch.where(place >= step, column, -torch.ones_like(column)).argmax(-1)
-        picked = (place == largest[..., None]).to(a.dtype)[..., None]
-        this = (place == step)[:, None]
-
-        a, order = (_exchanged(m, step, picked, this) for m in (a, order))
+        a, order = (_exchanged(m, step, largest) for m in (a, order))
         sign = torch.where(largest == step, sign, -sign)
         pivots.append(largest + 1)
         below = (place > step)[:, None]
@@ -66,12 +63,12 @@ def _factored(
     return a, chosen.to(torch.int32), order, sign
 
 
-def _exchanged(
-    m: torch.Tensor, step: int, picked: torch.Tensor, this: torch.Tensor
-) -> torch.Tensor:
-    """Exchange row ``step`` with the row that ``picked`` names by a 1."""
-    best, own = (m * picked).sum(-2, keepdim=True), m[..., step : step + 1, :]
-    return torch.where(this, best, torch.where(picked > 0.5, own, m))
+def _exchanged(m: torch.Tensor, step: int, row: torch.Tensor) -> torch.Tensor:
+    """Exchange row ``step`` of each matrix with the ``row`` of that number."""
+    place = _places(m.shape[-2], m)[:, None]
+    other, own = place == row[..., None, None], m[..., step : step + 1, :]
+    best = (m * other.to(m.dtype)).sum(-2, keepdim=True)
+    return torch.where(place == step, best, torch.where(other, own, m))
 
 
 def _solved(a: torch.Tensor, b: torch.Tensor, upper: bool, unit: bool) -> torch.Tensor:
@@ -123,13 +120,9 @@ def _lu_unpack(
 
 def _swapped_rows(b: torch.Tensor, pivots: torch.Tensor, backwards: bool) -> torch.Tensor:
     """Return ``b`` with rows swapped as the pivots say."""
-    place = _places(b.shape[-2], b)[:, None]
     steps = range(pivots.shape[-1])
     for step in reversed(steps) if backwards else steps:
-        other = place == pivots[..., step, None, None] - 1
-        best = (b * other.to(b.dtype)).sum(-2, keepdim=True)
-        own = b[..., step : step + 1, :]
-        b = torch.where(place == step, best, torch.where(other, own, b))
+        b = _exchanged(b, step, pivots[..., step] - 1)
     return b
 
 
@@ -329,9 +322,7 @@ def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     place = _places(rows, a)
     q = torch.eye(rows, columns, dtype=a.dtype).expand(a.shape)
     for step in reversed(range(weights.shape[-1])):
-        column = a[..., step]
-        one, zero = torch.ones_like(column), torch.zeros_like(column)
-        v = torch.where(place > step, column, torch.where(place == step, one, zero))[..., :, None]
+        v = torch.where(place > step, a[..., step], (place == step).to(a.dtype))[..., :, None]
         q = q - v * weights[..., step, None, None] * (v * q).sum(-2, keepdim=True)
     return q
 

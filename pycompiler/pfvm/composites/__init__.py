@@ -146,8 +146,8 @@ COMPOSITES: dict[str, Composite] = {
     "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_SLICES),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, REALS, note=_FITS),
-    "CumSum": Composite(scans.cumulative_sum, SUM, _ADDED, note=_FITS),
-    "CumProd": Composite(scans.cumulative_product, PRODUCT, _ADDED, note=_FITS),
+    "CumSum": Composite(scans.cumulative_sum, SUM, _ADDED, _FITS, first=True),
+    "CumProd": Composite(scans.cumulative_product, PRODUCT, _ADDED, _FITS, first=True),
     "ScatterElements": Composite(
         scattering.scatter_elements, SUM, scattering.SCATTERED, note=_UPDATES
     ),

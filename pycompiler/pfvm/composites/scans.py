@@ -1,8 +1,19 @@
-"""CumSum, CumProd and ReduceProd: products and sums of neighbours, twice as many in each step."""
+"""CumSum, CumProd and ReduceProd: products and sums of neighbours, twice as many in each step.
+
+A long axis becomes rows: what a row begins with comes from the ends of the rows before.
+"""
 
 from __future__ import annotations
 
+from math import isqrt
+
+import numpy as np
+
+from .long_axes import pad
 from .writer import Writer
+
+#: Longer axes become rows and columns, up to the square.
+_SHORT = 32
 
 
 def cumulative_sum(write: Writer) -> str | bool:
@@ -22,27 +33,41 @@ def _cumulative(write: Writer, join: str, neutral: int) -> str | bool:
     if given is None or not shape:
         return False
     axis = int(given.reshape(-1)[0]) % len(shape)
-    size, reverse = shape[axis], bool(write.attribute("reverse", 0))
+    value, size, reverse = write.node.input[0], shape[axis], bool(write.attribute("reverse", 0))
     if size > write.rows:
         return False
-    value = write.node.input[0]
 
     def shifted(value: str, by: int) -> str:
         """Append the elements ``by`` places before (after, in reverse), then neutral ones."""
-        start, end = (by, size) if reverse else (0, size - by)
-        kept = write.op("Slice", value, *(write.ints([n]) for n in (start, end, axis)))
-        pads = [0] * (2 * len(shape))
-        pads[axis + reverse * len(shape)] = by
-        return write.op("Pad", kept, write.ints(pads), write.number(neutral))
+        start, ends = (by, (0, by)) if reverse else (0, (by, 0))
+        kept = write.cut(value, [axis], [start], [start + size - by])
+        return write.op("Pad", kept, write.ints(ends), write.number(neutral), write.ints([axis]))
 
     if int(write.attribute("exclusive", 0)):
         alone = write.op("Expand", write.number(neutral), write.ints(shape))
         value = shifted(value, 1) if size > 1 else alone
-    by = 1
-    while by < size:
-        value = write.op(join, value, shifted(value, by))
-        by *= 2
+    if _SHORT < size <= _SHORT**2:
+        return write.op("Identity", _in_rows(write, value, axis, join, neutral))
+    for step in range((size - 1).bit_length()):
+        value = write.op(join, value, shifted(value, 1 << step))
     return write.op("Identity", value)
+
+
+def _in_rows(write: Writer, value: str, axis: int, join: str, neutral: int) -> str:
+    """Append the same along rows of a long axis, joined with all of the rows before."""
+    shape, reverse = write.type(0).shape, int(write.attribute("reverse", 0))
+    front, size, rest = shape[:axis], shape[axis], shape[axis + 1 :]
+    columns = isqrt(size - 1) + 1
+    rows = -(-size // columns)
+    value = pad(write, value, shape, axis, (0, rows * columns - size), write.number(neutral))
+    value = write.reshape(value, (*front, rows, columns, *rest))
+    inner, outer = (write.constant(np.array(n), "axis") for n in (axis + 1, axis))
+    value = write.op(write.node.op_type, value, inner, reverse=reverse)
+    last = 0 if reverse else columns - 1
+    whole = write.cut(value, [axis + 1], [last], [last + 1])
+    before = write.op(write.node.op_type, whole, outer, reverse=reverse, exclusive=1)
+    value = write.reshape(write.op(join, value, before), (*front, rows * columns, *rest))
+    return write.cut(value, [axis], [0], [size])
 
 
 def product(write: Writer) -> str | bool:
@@ -54,13 +79,11 @@ def product(write: Writer) -> str | bool:
     for axis in axes:
         size = shape[axis]
         while size > 1:
-            half = size // 2
-            one, other = (write.cut(value, [axis], [start], [start + half]) for start in (0, half))
-            found = write.op("Mul", one, other)
+            half, ends = -(-size // 2), write.ints((0, 1))
             if size % 2:
-                rest = write.cut(value, [axis], [size - 1], [size])
-                found = write.op("Concat", found, rest, axis=axis)
-            value, size = found, half + size % 2
+                value = write.op("Pad", value, ends, write.number(1), write.ints([axis]))
+            one, other = (write.cut(value, [axis], [start], [start + half]) for start in (0, half))
+            value, size = write.op("Mul", one, other), half
         shape[axis] = 1
     if not int(write.attribute("keepdims", 1)):
         shape = [size for axis, size in enumerate(shape) if axis not in axes]

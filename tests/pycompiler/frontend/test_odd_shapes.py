@@ -11,6 +11,9 @@ import torch
 from compiling import context, sampled
 from torch.nn import functional
 
+from pycompiler.frontend.export import export
+from pycompiler.pfvm.session import HostSession
+
 X = torch.tensor([[1.5, -2.0], [0.25, 3.0], [-1.0, 0.5]])
 ONE = torch.tensor(2.5)
 LAYER = torch.nn.LSTM(4, 5, proj_size=3)
@@ -70,3 +73,21 @@ def test_as_torch(name: str, function: Any, x: torch.Tensor | None, tmp_path: Pa
     compiled = context("pfvm:cpu").compile(results, {"x": x}, tmp_path / "out", quiet=True)
     for name, found in compiled({"x": x}).items():
         torch.testing.assert_close(found.cpu(), wanted[name], equal_nan=True)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_of_everything(keep: bool) -> None:
+    """Extremes and norms of all elements leave no switch to a list: each axis is reduced."""
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        x = given["x"]
+        axes = {"keepdim": keep}
+        return {"least": torch.amin(x, **axes), "norm": torch.linalg.vector_norm(x, **axes)}
+
+    x = {"x": torch.randn(3, 5, 7)}
+    model = export(function, x)
+    assert not {"Reshape", "Flatten"} & {node.op_type for node in model.graph.node}
+    found = HostSession(model, "model").run({"x": x["x"].numpy()})
+    for name, wanted in function(x).items():
+        assert found[name].shape == tuple(wanted.shape)
+        torch.testing.assert_close(torch.from_numpy(found[name]), wanted)
