@@ -1,7 +1,7 @@
 """Batch normalization whose running statistics are the means of all batches.
 
-A module without `momentum` computes the share of a batch from a tensor that counts batches, as a
-Python number, which no trace can follow. Here, the share is a tensor.
+A module without `momentum` computes the weight of a batch from a tensor that counts batches, as a
+Python number, which no trace can follow. Here, the weight is a tensor.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 
 @contextlib.contextmanager
-def shares_as_tensors() -> Iterator[None]:
+def momenta_as_tensors() -> Iterator[None]:
     """Give such modules a tensor for their `momentum` while they run."""
 
     def before(module: torch.nn.Module, _: object) -> None:
         if isinstance(module, _BatchNorm) and module.momentum is None and module.training:
             counted = module.num_batches_tracked
             if counted is not None:
-                share: Any = 1.0 / (counted + 1).to(torch.float32)
-                module.momentum = share
+                weight: Any = 1.0 / (counted + 1).to(torch.float32)
+                module.momentum = weight
 
     def after(module: torch.nn.Module, *_: object) -> None:
         if isinstance(module, _BatchNorm) and isinstance(module.momentum, torch.Tensor):
@@ -46,7 +46,7 @@ def batch_norm(
     momentum: float | torch.Tensor = 0.1,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Return torch's result; a share that is a tensor moves the running statistics here."""
+    """Return torch's result; a momentum that is a tensor moves the running statistics here."""
     given = (weight, bias, training)
     if not isinstance(momentum, torch.Tensor):
         return functional.batch_norm(input, running_mean, running_var, *given, momentum, eps)

@@ -29,7 +29,7 @@ from torch.optim.optimizer import (
 
 from ..errors import error
 from .as_torch import like_torch
-from .cumulative_averages import shares_as_tensors
+from .cumulative_averages import momenta_as_tensors
 from .gradient_rules import GRADIENT_RULES
 from .kept_gradients import KeptGradients
 from .random_rules import RANDOM_RULES
@@ -132,7 +132,7 @@ def training_step(
         _in_step(),
         plain_kernels(),
         _no_new_state(),
-        shares_as_tensors(),
+        momenta_as_tensors(),
         gradients,
     ):
         traced = _traced(settled, leaves)

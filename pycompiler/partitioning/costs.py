@@ -46,7 +46,7 @@ class PieceCost:
         """How much faster the device computes the piece; below 0 if it is slower."""
         return self.host - self.device
 
-    def share(self) -> float:
+    def ratio(self) -> float:
         """Return the transfer over the gain; infinite where nothing is gained."""
         return self.transfer / self.gain if self.gain > 0 else float("inf")
 

@@ -69,8 +69,8 @@ class Partition:
         gains = [cost for cost in self.costs.values() if cost.gain > 0]
         why = "the device gains no time on any piece"
         if gains:
-            best = min(gains, key=PieceCost.share)
-            why = f"moving the best piece takes {best.share():.3g} times what the device gains"
+            best = min(gains, key=PieceCost.ratio)
+            why = f"moving the best piece takes {best.ratio():.3g} times what the device gains"
         return (
             f"all nodes stay on the host: {why}, and the threshold is {self.threshold:g}. "
             "threshold=inf (--threshold inf) keeps every piece"
@@ -211,8 +211,8 @@ def partition(
             for piece in on_device:
                 seconds = compiler.seconds(piece.numbers, simulate)
                 tried[piece.numbers] = cost_of(source, piece.numbers, seconds, costs or Costs())
-            worst = max(on_device, key=lambda piece: tried[piece.numbers].share(), default=None)
-            if worst is None or tried[worst.numbers].share() <= threshold:
+            worst = max(on_device, key=lambda piece: tried[piece.numbers].ratio(), default=None)
+            if worst is None or tried[worst.numbers].ratio() <= threshold:
                 return Partition(source, units, reasons, pieces, tried, threshold, compiler)
             reasons |= dict.fromkeys(worst.units, _dropped(tried[worst.numbers]))
 

@@ -272,11 +272,11 @@ def _dropout(write: Writer, sites: _Sites) -> bool:
     if on is not None and not on.any():
         return False
     draw, shape = _Draw(write, sites), write.types[x].shape
-    share = draw.cast(ratio, TensorProto.FLOAT) if ratio else draw.single(0.5)
-    kept = draw.op("Less", draw.uniform(shape), draw.op("Sub", 1.0, share))
+    dropped = draw.cast(ratio, TensorProto.FLOAT) if ratio else draw.single(0.5)
+    kept = draw.op("Less", draw.uniform(shape), draw.op("Sub", 1.0, dropped))
     value = draw.cast(x, TensorProto.FLOAT) if elem != "double" else x
     kind = TensorProto.FLOAT if elem != "double" else to
-    factor = draw.cast(draw.op("Div", 1.0, draw.op("Sub", 1.0, share)), kind)
+    factor = draw.cast(draw.op("Div", 1.0, draw.op("Sub", 1.0, dropped)), kind)
     nothing = draw.cast(draw.single(0.0), kind)
     value = write.op("Where", kept, write.op("Mul", value, factor), nothing)
     value = draw.cast(value, to)

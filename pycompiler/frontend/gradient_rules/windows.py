@@ -255,8 +255,8 @@ def _average_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
         pads = _every(padding, axes)
         front, sizes, given = x.ndim - axes, x.shape[-axes:], grad.shape[-axes:]
 
-        def shares() -> torch.Tensor:
-            """Return the share of an element in each window."""
+        def inverses() -> torch.Tensor:
+            """Return one over the elements of each window."""
             counts = torch.ones(())
             for count, size, taps, step, pad in zip(given, sizes, kernel, steps, pads, strict=True):
                 first = torch.arange(count) * step - pad
@@ -267,10 +267,10 @@ def _average_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
             return 1.0 / counts.to(wide)
 
         wide = wide_dtype(grad.dtype)
-        shared = (grad * constant(shares)).reshape(prod(grad.shape[:front]), 1, *given)
+        spread = (grad * constant(inverses)).reshape(prod(grad.shape[:front]), 1, *given)
         ones = constant(lambda: torch.ones(1, 1, *kernel, dtype=wide))
         none, once = [0] * axes, [1] * axes
-        out: torch.Tensor = _ATEN.convolution(shared, ones, None, steps, none, once, True, none, 1)
+        out: torch.Tensor = _ATEN.convolution(spread, ones, None, steps, none, once, True, none, 1)
         for axis, (pad, size) in enumerate(zip(pads, sizes, strict=True)):
             missing = max(0, pad + size - out.shape[2 + axis])
             ends = [0, 0] * (axes - axis - 1) + [0, missing]

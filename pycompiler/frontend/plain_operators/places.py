@@ -165,16 +165,16 @@ def _embedding_bag(
     if padding_idx is not None and padding_idx >= 0:
         within = within & (indices != padding_idx)
     rows = weight[indices]
-    shares = within.to(weight.dtype)
-    size = shares.sum(-1, keepdim=True)
+    members = within.to(weight.dtype)
+    size = members.sum(-1, keepdim=True)
     if mode == 2:
         hidden = torch.where(within[..., None], rows, torch.full_like(rows, -torch.inf))
         found = torch.where(size > 0, hidden.amax(1), torch.zeros_like(weight[:1]))
         largest = indices[hidden.argmax(1)]
     else:
         if per_sample_weights is not None:
-            shares = shares * per_sample_weights
-        found = shares @ rows
+            members = members * per_sample_weights
+        found = members @ rows
         found = found / size.clamp(min=1) if mode == 1 else found
     given = weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights
     likes = torchs_own(

@@ -16,7 +16,7 @@ from onnx import helper
 from ...machine import Target
 from ..windows import DEPTHWISE
 from .folding import Operands
-from .tile_choice import Chip, Chosen, chip_of, halo_cycles, shares
+from .tile_choice import Chip, Chosen, chip_of, halo_cycles, splits
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
@@ -129,7 +129,7 @@ def _cost(lanes: tuple[int, int], chosen: Chosen, chip: Chip, *, given: bool) ->
         # The products around it want all channels in a MAB.
         total = 0.0
         ways = [
-            (-(-count * here // units) * -(-blocks // here), here) for here in shares(blocks, chip)
+            (-(-count * here // units) * -(-blocks // here), here) for here in splits(blocks, chip)
         ]
     copied = 2 * reach * len(cut)
     total += min(

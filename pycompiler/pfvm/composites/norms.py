@@ -130,21 +130,21 @@ def instance_norm(write: Writer) -> str | bool:
 
 
 def mean(write: Writer) -> str | bool:
-    """Write a mean over axes as a share of the sum."""
+    """Write a mean over axes from the sum."""
     axes, (value, *_), shape = write.reduced_axes(), write.node.input, write.type(0).shape
     if axes:
         keep = int(write.attribute("keepdims", 1))
         total = write.op("ReduceSum", value, write.ints(axes), keepdims=keep)
-        return write.share(total, prod(shape[axis] for axis in axes))
+        return write.mean_of(total, prod(shape[axis] for axis in axes))
     return axes is not None and write.op("Identity", value)
 
 
 def mean_of_several(write: Writer) -> str | bool:
-    """Write the mean of tensors as a share of their sum."""
+    """Write the mean of tensors from their sum."""
     total, *others = write.node.input
     for other in others:
         total = write.op("Add", total, other)
-    return write.share(total, len(write.node.input))
+    return write.mean_of(total, len(write.node.input))
 
 
 def log_sum_exp(write: Writer) -> str | bool:

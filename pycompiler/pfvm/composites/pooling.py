@@ -229,8 +229,8 @@ def mean_of_taps(write: Writer, value: str, axis: int, rank: int, window: AxisWi
             inside = write.constant((places >= 0).reshape(wide), "inside")
             own = write.op("Where", inside, own, zero)
         total = write.op("Add", total, own) if total else own
-    shares = 1 / np.asarray(window.counts, np.float64)
-    return write.op("Mul", total, write.own(shares.reshape(wide), "shares"))
+    inverses = 1 / np.asarray(window.counts, np.float64)
+    return write.op("Mul", total, write.own(inverses.reshape(wide), "shares"))
 
 
 def _in_blocks(window: AxisWindow) -> bool:

@@ -1,8 +1,8 @@
 """RoiAlign: products with the weights that the rows and columns of each region give to all places.
 
 The mean over samples of bilinear values is one such product along each axis. Of mode `max`, ONNX
-takes the largest of all places near the samples, each times its share. The shares are not negative,
-so the largest along one axis, and then along the other, is the same.
+takes the largest of all places near the samples, each times its weight. The weights are not
+negative, so the largest along one axis, and then along the other, is the same.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _known(regions: Array, way: _Way) -> Array:
 
 
 def _samples(count: int, ratio: int) -> Array:
-    """Return the places of all samples, as shares of the region."""
+    """Return the places of all samples, as fractions of the region."""
     return (np.arange(count * ratio) + 0.5) / (count * ratio)
 
 
@@ -119,8 +119,8 @@ def _weights(write: Writer, way: _Way) -> str:
     else:
         length = op("Max", length, 1.0)
     start, length = (write.reshape(name, (regions, 1, 1)) for name in (start, length))
-    shares = wide(_samples(way.count, way.ratio), (1, -1, 1))
-    at = op("Add", start, op("Mul", length, shares))
+    fractions = wide(_samples(way.count, way.ratio), (1, -1, 1))
+    at = op("Add", start, op("Mul", length, fractions))
     near, places = op("Clip", at, 0.0, way.size - 1.0), wide(np.arange(way.size), (1, 1, -1))
     weight = op("Max", op("Sub", 1.0, op("Abs", op("Sub", near, places))), 0.0)
     inside = write.op("And", op("GreaterOrEqual", at, -1.0), op("LessOrEqual", at, float(way.size)))

@@ -153,7 +153,7 @@ def best_tiles(
     blocks = -(-rows // chip.rows)
     ways = [
         (
-            min(_sliced(shape, rows, chosen, units, chip, passes) for units in shares(blocks, chip))
+            min(_sliced(shape, rows, chosen, units, chip, passes) for units in splits(blocks, chip))
             * (1 if all(_even(one) for one in chosen) else _UNEVEN),
             prod(tiling.count for _, tiling in chosen),
             number,
@@ -182,7 +182,7 @@ def _even(one: tuple[Axis, Tiling]) -> bool:
     return tiling.count * tiling.results == axis.results
 
 
-def shares(blocks: int, chip: Chip) -> Iterator[int]:
+def splits(blocks: int, chip: Chip) -> Iterator[int]:
     """Yield the numbers of MABs that may share the rows."""
     units = 1
     yield units

@@ -304,10 +304,10 @@ class Writer:
 
     def mean(self, value: str, axes: Sequence[int], count: int) -> str:
         """Append the mean over axes, which keep size 1."""
-        return self.share(self.op("ReduceSum", value, self.ints(axes), keepdims=1), count)
+        return self.mean_of(self.op("ReduceSum", value, self.ints(axes), keepdims=1), count)
 
-    def share(self, total: str, count: int) -> str:
-        """Append a part of ``count`` equal ones, rounded once: equal numbers have them as mean."""
+    def mean_of(self, total: str, count: int) -> str:
+        """Append the mean of ``count`` numbers, rounded once: equal ones keep their value."""
         if self.type(0).elem != "float" or not count & (count - 1):
             return self.op("Mul", total, self.number(1.0 / max(1, count)))
         wide = self.cast(total, "double")
