@@ -153,7 +153,7 @@ RESIZES = _rules()
 def keep_kernels(stack: ExitStack) -> None:
     """Hide torch's forms in Python that differ from its kernels, up to an exit.
 
-    They are those of resizes, and of a way back that loses the gradient of a NaN.
+    They are those of resizes, and of a backward pass that loses the gradient of a NaN.
     """
     for op in (*RESIZES, _ATEN.softshrink.default):
         stack.callback(op.py_kernels.update, dict(op.py_kernels))

@@ -21,14 +21,14 @@ ALONG_ONE_AXIS = {
 }
 #: The attributes of convolutions.
 CONVOLUTION = frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})
-#: Way back of a convolution: with fewer places, one product for all pictures gives the gradient of
+#: Gradient of a convolution: with fewer places, one product for all pictures gives the gradient of
 #: weights; with more, each picture has its own, and a sum follows.
 APART = 16
 #: The graph's own operator for a Conv whose groups have one channel, in input and result.
 DEPTHWISE = "MNCoreDepthwise"
 #: The graph's own operator for a Conv whose operands have an axis of groups before the channels.
 GROUPED = "MNCoreGroupedConv"
-#: The graph's own operator for the way back of a Conv to its weights.
+#: The graph's own operator for the gradient of a Conv's weights.
 WEIGHT_GRADIENT = "MNCoreWeightGradient"
 
 

@@ -1,4 +1,4 @@
-"""Writes to slices, and the way back of a slice."""
+"""Writes to slices, and the gradient of a slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the indices that a way back reads are those that its pool made, as the trace says."""
+"""Whether the indices that a gradient reads are those that its pool made, as the trace says."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Picks by index: writes, and the way back of gathers.
+"""Picks by index: writes, and the gradients of gathers.
 
-The way back adds each gradient at the place that its index names. The device compares places with
-indices and adds up what matches, in a fixed order.
+The backward pass adds each gradient at the place that its index names. The device compares places
+with indices and adds up what matches, in a fixed order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways back of resizing and of adaptive pools: products with the weights of each axis."""
+"""Gradients of resizing and of adaptive pools: products with the weights of each axis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def axis_weights(
 ) -> torch.Tensor:
     """Return the weights ``(out, in)``, doubles, of a resize along one axis.
 
-    ``operator`` is the resize, or its way back: torch itself says which weights its kernel has.
+    ``operator`` is the resize, or its gradient: torch itself says which weights its kernel has.
     """
     size, out = sizes
 

@@ -1,4 +1,4 @@
-"""Ways back of convolutions and pools."""
+"""Gradients of convolutions and pools."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _convolution_backward(
         else:
             own = _transposed(grad, weight, x.shape[2:], steps, groups)
     if wanted[1]:
-        # A transposed convolution is the way back of a convolution from `grad` to `x`.
+        # A transposed convolution is the gradient of a convolution from `grad` to `x`.
         ends = (grad, x) if transposed else (x, grad)
         if groups == 1:
             weights = _turned(*ends, kernel, steps)

@@ -163,7 +163,7 @@ def _inv_ex(a: torch.Tensor, *, check_errors: bool = False) -> Any:
 
 
 def _for_the_way_back(a: torch.Tensor) -> torch.Tensor:
-    """Return the matrix that torch factors: the way back takes the factors of the transpose."""
+    """Return the matrix that torch factors: the gradient takes the factors of the transpose."""
     return _t(a) if a.is_contiguous() else a
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 
 def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
-    """The way back of a gather, and a sum by index in a step, have no product of 0 and infinity."""
+    """The gradient of a gather, and a sum by index in a step, have no product of 0 and infinity."""
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         x = d["x"].detach().requires_grad_()
@@ -37,7 +37,7 @@ def test_infinities_stay_in_their_places(tmp_path: Path) -> None:
 
 
 def test_weights_of_doubles(tmp_path: Path) -> None:
-    """Ways back whose weights are computed while they are traced, in doubles."""
+    """Gradients whose weights are computed while they are traced, in doubles."""
     resize, grid = (
         functional.interpolate,
         torch.linspace(-1.2, 1.1, 24).double().reshape(1, 3, 4, 2),
@@ -87,7 +87,7 @@ def test_grouped_convolutions_of_doubles(tmp_path: Path) -> None:
 
 
 def test_ways_back_of_matrices(tmp_path: Path) -> None:
-    """torch's way back takes the factors of the transpose of a matrix that is in order."""
+    """torch's gradient takes the factors of the transpose of a matrix that is in order."""
     linalg = torch.linalg
     ways: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "det": linalg.det,

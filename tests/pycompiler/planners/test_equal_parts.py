@@ -54,7 +54,7 @@ def blocks(
 
 
 def ways_back(count: int, width: int = 12, *, all_read: bool = False) -> onnx.ModelProto:
-    """Return layers, the way back through them, and what it changes; from the last layer on.
+    """Return layers, the backward pass through them, and what it changes; from the last layer on.
 
     With ``all_read`` a sum of all changes is a result.
     """

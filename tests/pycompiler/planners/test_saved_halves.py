@@ -1,4 +1,4 @@
-"""Factors that the way back reads late, and that are kept as halves."""
+"""Factors that the backward pass reads late, and that are kept as halves."""
 
 from __future__ import annotations
 

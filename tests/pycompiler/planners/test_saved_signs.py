@@ -1,4 +1,4 @@
-"""Signs that the way back of a ReLU takes from halves."""
+"""Signs that the backward pass of a ReLU takes from halves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strides and shared memory of the results of ``torch.compile``, and ways back given directly."""
+"""Strides and shared memory of the results of ``torch.compile``, and gradients given directly."""
 
 from __future__ import annotations
 
