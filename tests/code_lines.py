@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,7 @@ def branches(function: ast.AST) -> int:
     return found
 
 
+@cache
 def branching_functions() -> dict[str, int]:
     """Return the functions of the packages that branch much, with their complexity."""
     found: dict[str, int] = {}

@@ -19,7 +19,15 @@ def test_there_are_three_notebooks() -> None:
     assert names == {"first_kernel", "first_model", "performance"}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# What the notebook of performance calls, pages and tests of the reports call too.
+LONGER = {"performance"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.long if p.stem in LONGER else ()) for p in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)

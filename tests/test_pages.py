@@ -75,7 +75,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 #: Pages whose blocks take seconds. Tests of what they describe do the same.
-LONGER = ("docs/training.md", "docs/torch_compile.md", "docs/debugging.md", "docs/mlsdk.md")
+LONGER = (
+    *("docs/training.md", "docs/torch_compile.md", "docs/debugging.md", "docs/mlsdk.md"),
+    "docs/hpc.md",
+)
 
 
 @pytest.mark.parametrize(

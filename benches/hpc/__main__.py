@@ -58,22 +58,24 @@ def summary(rows: Mapping[tuple[str, str], Cells]) -> list[str]:
     for dtype in DTYPES:
         own = {name: factor for (name, of), factor in factors.items() if of == dtype}
         if own:
-            mean = math.exp(sum(map(math.log, own.values())) / len(own))
-            worst = sorted(own, key=own.__getitem__, reverse=True)[:10]
-            text = ", ".join(f"{name} {own[name]:,.0f}" for name in worst)
+            mean, worst = _mean_and_worst(own)
             lines.append(
                 f"In {dtype}, cycles are {mean:.1f} times the bound, as a geometric mean of"
-                f" {len(own)} programs. The worst: {text}."
+                f" {len(own)} programs. The worst: {worst}."
             )
-            own = {name: _above_latency(rows[name, dtype]) for name in own}
-            mean = math.exp(sum(map(math.log, own.values())) / len(own))
-            worst = sorted(own, key=own.__getitem__, reverse=True)[:10]
-            text = ", ".join(f"{name} {own[name]:,.0f}" for name in worst)
+            mean, worst = _mean_and_worst({name: _above_latency(rows[name, dtype]) for name in own})
             lines.append(
                 f"Over the larger of the bound and {_least():,} cycles, that is {mean:.1f}."
-                f" The worst: {text}."
+                f" The worst: {worst}."
             )
     return lines
+
+
+def _mean_and_worst(factors: Mapping[str, float]) -> tuple[float, str]:
+    """Return the geometric mean, and the ten largest with their programs."""
+    mean = math.exp(sum(map(math.log, factors.values())) / len(factors))
+    worst = sorted(factors, key=factors.__getitem__, reverse=True)[:10]
+    return mean, ", ".join(f"{name} {factors[name]:,.0f}" for name in worst)
 
 
 def _least() -> int:

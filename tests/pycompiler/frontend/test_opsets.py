@@ -15,8 +15,8 @@ import operator_pointwise
 import operator_sums
 import pytest
 from compiling import LONG, compiled, run, sampled
+from node_suite.cases import cases_of
 from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 from onnx.version_converter import convert_version
 from operator_rows import Row
 
@@ -168,7 +168,9 @@ def test_forms_of_older_opsets(row: _Old) -> None:
 
 
 GATHERS = [
-    c for c in collect_testcases(None) if c.name.startswith(("test_gather_", "test_gathernd"))
+    case
+    for case in cases_of("gather", "gatherelements", "gathernd")
+    if case.name.startswith(("test_gather_", "test_gathernd"))
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
 import warnings
@@ -12,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import onnx
+from onnx.backend.test.case import node
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,18 @@ def operator_of(model: onnx.ModelProto, name: str) -> str:
 
 @cache
 def node_tests() -> tuple[NodeTest, ...]:
-    """Return all tests, in the order of the package. It takes some seconds."""
+    """Return all tests by name. It takes some seconds."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
+        found = node.collect_testcases(None)
+    return tuple(map(NodeTest, sorted(found, key=lambda case: str(case.name))))
 
-        return tuple(map(NodeTest, collect_testcases(None)))
+
+def cases_of(*modules: str) -> list[Any]:
+    """Return the objects of some modules of the package by name, without making all others."""
+    for module in modules:
+        importlib.import_module(f"{node.__name__}.{module}")
+    return sorted(node._NodeTestCases, key=lambda case: str(case.name))
 
 
 def chosen_tests(patterns: Sequence[str]) -> list[NodeTest]:

@@ -12,8 +12,8 @@ import pytest
 from compiling import compiled, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from node_suite.cases import cases_of
 from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
 from pycompiler.pfvm.names import graphs
 from pycompiler.pfvm.optimise import optimise
@@ -223,9 +223,7 @@ def test_outputs_that_share_a_value(kind: str) -> None:
     check(on_device(optimise(model), given), wanted, exact=False)
 
 
-SCANS = [
-    case for case in collect_testcases(None) if case.name.startswith(("test_scan_", "test_scan9"))
-]
+SCANS = [case for case in cases_of("scan") if case.name.startswith(("test_scan_", "test_scan9"))]
 
 
 @pytest.mark.parametrize("case", SCANS, ids=lambda case: case.name)

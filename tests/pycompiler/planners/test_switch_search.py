@@ -124,7 +124,7 @@ def test_a_guess_depends_on_its_two_layouts_only(seed: int, machine: str) -> Non
 
 
 @given(SEEDS, MACHINES)
-@settings(max_examples=tried(20, 400))
+@settings(max_examples=tried(10, 400))
 def test_moves_bring_every_element_to_its_place(seed: int, machine: str) -> None:
     """Most random pairs of layouts differ on several levels; passes differ on one."""
     target, rng = load_target(machine), random.Random(seed)

@@ -17,9 +17,6 @@ from torch.utils._pytree import tree_leaves
 
 from pycompiler.torch_backend import emu2
 
-pytest.importorskip("expecttest", reason="torch's database of modules needs it")
-from torch.testing._internal.common_modules import module_db
-
 BACKEND = partial(emu2, options={"device": "emu2:mini"})
 #: Those that `make test` runs.
 QUICK = ("nn.CircularPad1d", "nn.Hardswish")
@@ -29,7 +26,13 @@ BROKEN = ("nn.FractionalMaxPool2d", "nn.FractionalMaxPool3d", "nn.KLDivLoss")
 INPUTS = 2  # of each module
 LONG = bool(os.environ.get("EMU2_LONG"))
 
-CHOSEN = [info for info in module_db if (LONG or info.name in QUICK) and info.name not in BROKEN]
+
+def database() -> dict[str, Any]:
+    """Return torch's modules by name. It takes seconds to load them."""
+    pytest.importorskip("expecttest", reason="torch's database of modules needs it")
+    from torch.testing._internal.common_modules import module_db
+
+    return {info.name: info for info in module_db if info.name not in BROKEN}
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +57,9 @@ def results(module: torch.nn.Module, run: Any, inputs: Any, training: bool) -> l
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "training"])
-@pytest.mark.parametrize("info", CHOSEN, ids=lambda info: info.name)
-def test_module(info: Any, training: bool) -> None:
+@pytest.mark.parametrize("name", [*database()] if LONG else QUICK)
+def test_module(name: str, training: bool) -> None:
+    info = database()[name]
     samples = info.module_inputs_func(
         info, device="cpu", dtype=torch.float32, requires_grad=training, training=training
     )
