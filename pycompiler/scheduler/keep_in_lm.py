@@ -13,10 +13,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ..cost.moves import chip_dram_rate
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, Side
-from ..layers.base import Placement, distinct
+from ..layers.base import Placement, distinct, layout_of
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.dram_transfer_plan import dram_words
 from ..layers.local_copy import COPY
 from ..layers.split_concat import IN_DRAM
 from ..machine import Target
@@ -42,8 +44,8 @@ class Walk:
         self.room = {bank: int(target.words(bank.memory) * part) for bank in _OTHER}
         self.work = InLm(graph, target)
         self.where: dict[str, Copies] = {}
-        #: Values that moved to the other bank because LM was full, and that no node has read since.
-        self.parked: set[str] = set()
+        #: How often values moved to the other bank because LM was full since a node read them.
+        self.parked: Counter[str] = Counter()
         #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}
         self.uses: dict[str, list[int]] = {}
@@ -118,7 +120,8 @@ class Walk:
         taken = None if placement.inplace is None else node.inputs[placement.inplace]
         self._make_room(index, node, banks, placement, taken)
         local = {name: self._bring(name, bank, node) for name, bank in banks.items()}
-        self.parked -= banks.keys()
+        for name in banks:
+            del self.parked[name]
         if taken is not None and self._next_use(taken, index) is not None:
             self._save(taken, banks[taken], node, index)
         results: dict[str, str] = {}
@@ -293,16 +296,22 @@ class Walk:
         if self._next_use(name, index - 1) is not None and len(copies.banks) == 1:
             words = self._words(name)
             fits = self._used(other) + reserved + words <= self.room[other]
-            # Consecutive nodes keep nothing that a later node reads. What moved already, and was
-            # not read since, would move to and fro.
-            if fits and not self.consecutive and name not in self.parked:
+            # Consecutive nodes keep nothing that a later node reads.
+            if fits and not self.consecutive and self._moves_again(name, words):
                 copy = self.work.copy(name, other, node)
                 self.work.move(COPY, copies.banks[bank], copy, node)
                 copies.banks[other] = copy
-                self.parked.add(name)
+                self.parked[name] += 1
             else:
                 self._upload(name, node)
         del copies.banks[bank]
+
+    def _moves_again(self, name: str, words: int) -> bool:
+        """Whether to move a value to and fro between the banks takes less than to DRAM and back."""
+        if name not in self.parked:
+            return True
+        through = 2 * dram_words(layout_of(self.graph.values[name]), self.target)
+        return (self.parked[name] + 1) * words * chip_dram_rate(self.target) <= through
 
     @staticmethod
     def _same_slice(node: MNNode, other: MNNode) -> bool:
