@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 
+from .emit.segments import MERGED, emit_segments
 from .errors import PycompilerError
 from .frontend.import_onnx import ImportedModel
 from .graph.graph import MNGraph, Side
@@ -20,10 +21,11 @@ from .layers.operators import RULES
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
+from .planners.equal_parts import shortened
 from .planners.given import Given
 from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
-from .planners.lpz.known import Known
+from .planners.lpz.known import Known, Weights
 from .planners.lpz.planner import CHEAP
 from .planners.overrides import Overrides, check_overrides
 from .planners.rewrites import IMPORTED, REWRITES, SIDED, SLICED, TYPED, facts_of
@@ -158,13 +160,18 @@ def _steps(
 
     def layouts(graph: MNGraph) -> MNGraph:
         nonlocal sliced
+        if given.layout_planner == "lpz" and not overrides and not given.layout_specs:
+            like = _of_one_layer(graph, target, given, known, updates)
+            if like is not None:
+                sliced = like
+                return sliced.lay_out(graph)
         made = sliced.lay_out(graph)
         with suppress(PycompilerError):  # those of the pass `time_slice` come there
             sliced.plan(made)
             if given.layout_planner == "lpz" and known.work < CHEAP and not known.large:
                 other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
                 other.plan(laid := other.lay_out(graph))
-                if _cycles(other, given, updates) < _cycles(sliced, given, updates):
+                if _cycles(other, updates) < _cycles(sliced, updates):
                     sliced, made = other, laid
         return made
 
@@ -187,16 +194,58 @@ def _steps(
         yield _Step(name, graph, print_graph(graph).encode(), sliced.facts, rewrites)
 
 
-def _cycles(sliced: SlicedLayouts, given: Given, renewed: Mapping[str, str]) -> int:
-    """Estimate the cycles of planned layouts, with one scheduler for all that may follow.
+#: guess: with these weights, the plans of a layer are tried; the one of the fewest cycles is taken.
+_WEIGHTS = (Weights(), Weights(far=0.6, moves=0.4), Weights(far=1.5, moves=0.4))
+
+
+def _of_one_layer(
+    graph: MNGraph, target: Target, given: Given, known: Known, renewed: Mapping[str, str]
+) -> SlicedLayouts | None:
+    """Plan one of the equal layers of a graph; return what plans the graph like it.
+
+    None if it has none, or if no plan of a layer fits.
+    """
+    if (short := shortened(graph, {})) is None:
+        return None
+    known.large, (layer, stands) = True, short
+    tried: list[tuple[int, SlicedLayouts]] = []
+
+    def plan(one: SlicedLayouts) -> None:
+        with suppress(PycompilerError):  # it does not fit
+            one.plan(one.lay_out(layer))
+            tried.append((_cycles(one, renewed), one))
+
+    fit = replace(given, time_slice="fit") if given.time_slice == "auto" else given
+    for weights in _WEIGHTS:
+        plan(SlicedLayouts(target, fit, seen := replace(known, weights=weights, choice={})))
+        if seen.work > CHEAP:
+            break
+    if tried and fit != given:
+        plan(min(tried, key=lambda one: one[0])[1].again(given))
+    if not tried:
+        return None
+    best = min(tried, key=lambda one: one[0])[1]
+    found = best.found()
+    like = {
+        (name, number): found.sizes[cut]
+        for name in graph.values
+        for number, cut in found.cut_axes(stands.get(name, name))
+    }
+    return SlicedLayouts(target, given, replace(best.known, choice=best.choice()), like)
+
+
+def _cycles(sliced: SlicedLayouts, renewed: Mapping[str, str]) -> int:
+    """Return the cycles of planned layouts, with one scheduler for all that may follow.
 
     Then all schedulers get the same layouts, and results have the same bits.
     """
-    target, overrides = sliced.target, given.overrides
+    target, given, overrides = sliced.target, sliced.given, sliced.given.overrides
     facts = facts_of(target, given, (), {})
     graph = rewritten(sliced.cut(), SLICED, facts, (*STRUCTURE, *RULES))
     graph = SCHEDULERS["spill_opt"](graph, target, given.sram_budget, overrides, renewed)
-    return Estimates().cycles(plan_addresses(graph, target, overrides, renewed), target)
+    graph = plan_addresses(graph, target, overrides, renewed)
+    codes = (one.code for one in emit_segments(graph, target, MERGED))
+    return sum(code.cycles for code in codes if code is not None)
 
 
 def _counts(graph: MNGraph) -> dict[str, int]:

@@ -10,10 +10,10 @@ with two if there are ways back, is planned in a fraction of the time; the other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..graph.graph import MNGraph
+from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layouts
 
 #: The layers that stay at most: one that stands for those behind it, and the last.
@@ -98,7 +98,20 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
             nodes.append(replace(node, inputs=inputs))
             for name in (*inputs, *node.outputs):
                 stands.pop(name, None)
-    return replace(graph, nodes=tuple(nodes)), stands
+    return _with_only(nodes, graph), stands
+
+
+def _with_only(nodes: Sequence[MNNode], graph: MNGraph) -> MNGraph:
+    """Return the graph with these nodes, and what they read and make."""
+    named = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        inputs=tuple(name for name in graph.inputs if name in named),
+        outputs=tuple((key, name) for key, name in graph.outputs if name in named),
+        constants={name: data for name, data in graph.constants.items() if name in named},
+        values={name: value for name, value in graph.values.items() if name in named},
+    )
 
 
 def _left_out(

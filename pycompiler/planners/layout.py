@@ -81,10 +81,12 @@ def _lpz(
 ) -> Laid:
     stands, taken = None, None
     if family is None and (short := shortened(graph, wanted)) is not None:
-        known.large = True
-        first, stands = LayoutPlannerZ(short[0], target, wanted, known), short[1]
-        first.run()
-        taken = first.taken
+        known.large, stands = True, short[1]
+        if not known.choice:
+            wanted_there = {n: one for n, one in wanted.items() if n in short[0].values}
+            first = LayoutPlannerZ(short[0], target, wanted_there, known)
+            first.run()
+            taken = first.taken
     planner = LayoutPlannerZ(graph, target, wanted, known, family, stands)
     found = planner.run()
     facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}

@@ -29,9 +29,9 @@ NEVER = 1 << 40
 #: may still help.
 TOO_LARGE = 1 << 36
 _BANKS = (Location.LM0, Location.LM1)
-#: guess: a pass over L2Bs costs so many halves of its steps in graphs of fewer nodes than this.
-#: What follows waits for its MVs, and few other nodes hide them.
-_HALVES, _FEW = 3, 400
+#: guess: a pass over L2Bs costs more by this factor in graphs of fewer nodes than this. What
+#: follows waits for its MVs, and few other nodes hide them.
+_MORE, _FEW = 1.5, 400
 
 
 class Costs:
@@ -41,7 +41,8 @@ class Costs:
         self.graph, self.target = graph, target
         self.known = known or Known()
         self._rigid = rigid_values(graph)
-        self._far = _HALVES if not self.known.large and len(graph.nodes) < _FEW else 2
+        few = not self.known.large and len(graph.nodes) < _FEW
+        self._far = self.known.weights.far * (_MORE if few else 1)
         self._kinds: dict[str, tuple[int, list[str]]] = {}
 
     def node(self, node: MNNode, layouts: Layouts) -> int:
@@ -97,7 +98,8 @@ class Costs:
         An upload takes as many.
         """
         lines, moves, _ = self._transfer(value, layout)
-        return lines + moves
+        weights = self.known.weights
+        return int(weights.lines * lines + weights.moves * moves)
 
     def overlapped_transfer(self, value: MNValue, layout: Layout) -> int:
         """Count the same if MVs bring one part while lines spread the part before."""
@@ -126,9 +128,9 @@ class Costs:
         if key not in self.known.switches:
             try:
                 passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
-                self.known.switches[key] = sum(
-                    one.steps * (self._far if one.level is Level.L2B else 2) // 2 for one in passes
-                )
+                far = sum(one.steps for one in passes if one.level is Level.L2B)
+                near = sum(one.steps for one in passes if one.level is not Level.L2B)
+                self.known.switches[key] = near + int(far * self._far)
             except NoSwitchError:
                 self.known.switches[key] = NEVER
         return self.known.switches[key]

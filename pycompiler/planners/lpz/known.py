@@ -17,17 +17,30 @@ from ...layers.switch.pass_search import Guesses
 Offer = tuple[tuple[Layout, ...], Plan | None]
 
 
+@dataclass(frozen=True)
+class Weights:
+    """By what the costs of passes over L2Bs, and of MVs and lines of transfers, are multiplied.
+
+    Some of them are hidden by other nodes, more in one program than in another.
+    """
+
+    far: float = 1.0
+    moves: float = 1.0
+    lines: float = 1.0
+
+
 @dataclass(eq=False)
 class Known:
     """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
 
-    It is for one machine. With ``apart``, searches try one family for all regions last, not first.
-    ``large``: a graph is one in which a layer stands for others.
-    ``work`` counts the costs of variables and pairs that searches have taken in. ``choice`` has
-    what searches chose for variables that are alike. ``kinds`` numbers nodes that differ only in
-    names and layouts.
+    It is for one machine. Costs of transfers and switches have ``weights``. With ``apart``,
+    searches try one family for all regions last, not first. ``large``: a graph is one in which a
+    layer stands for others. ``work`` counts the costs of variables and pairs that searches have
+    taken in. ``choice`` has what searches chose for variables that are alike. ``kinds`` numbers
+    nodes that differ only in names and layouts.
     """
 
+    weights: Weights = Weights()
     apart: bool = False
     large: bool = False
     work: int = 0

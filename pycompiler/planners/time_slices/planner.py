@@ -11,7 +11,7 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import prod
@@ -72,6 +72,7 @@ def plan_time_slices(
     mode: str = "auto",
     fraction: float = 1.0,
     overrides: Overrides | None = None,
+    like: Mapping[Axis, int] | None = None,
 ) -> TimeSlices:
     """Return the slices of a graph; ``plain`` is ``planned`` before it had layouts.
 
@@ -81,10 +82,13 @@ def plan_time_slices(
     With ``mode`` ``fit``, values that do not fit are cut; with ``auto``, also values that are
     faster in slices; with ``off``, only the values that ``overrides`` name. A value that does not
     fit and cannot be cut stays whole, and the scheduler refuses it. P0306 for an override that
-    cannot be followed.
+    cannot be followed. ``like`` has the sizes of slices of a graph that has all parts of this one;
+    they are taken if all fits then.
     """
     given = overrides or {}
     work = _Search(plain, target, partial(lay_out, overrides=whole_overrides(given)), fraction)
+    if like is not None and (found := work.cut_like(like)):
+        return found
     work.fix(given)
     fits = mode == "off" or (planned is not None and not any(too_large(planned, target, fraction)))
     if planned is not None and fits and not work.fixed:
@@ -101,6 +105,17 @@ def plan_time_slices(
 
 class _Search(Cuts):
     """Cuts that become finer until everything fits, and cuts that make a program faster."""
+
+    def cut_like(self, sizes: Mapping[Axis, int]) -> TimeSlices | None:
+        """Return slices of these sizes, which axes have; None if something does not fit."""
+        wanted = {self.axes.of(axis): size for axis, size in sizes.items()}
+        self.sizes = dict(wanted)
+        with suppress(NoSwitchError):
+            slices = self.laid_out(last=True)
+            if self.sizes == wanted and not any(excess(slices, self.target, self.fraction)):
+                return slices
+        self.sizes = {}
+        return None
 
     def cut_for_final_layouts(self) -> TimeSlices | None:
         """Cut only values that do not fit in the final layouts; None if that fails.

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
+from pycompiler import layout_passes
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Layout
@@ -22,8 +23,9 @@ from pycompiler.planners import equal_parts, layout
 from pycompiler.planners.equal_parts import KEPT, shortened
 from pycompiler.planners.layout import LayoutFacts, plan_layouts
 from pycompiler.planners.location import plan_locations
-from pycompiler.planners.lpz.known import Known
+from pycompiler.planners.lpz.known import Known, Weights
 from pycompiler.planners.side import plan_sides
+from pycompiler.planners.time_slices.passes import SlicedLayouts
 
 #: What a block may do with the value before it: names of operators, and their second operand.
 STEPS = ("weight", "bias", "mask", "start", "relu")
@@ -233,3 +235,37 @@ def test_values_of_a_network_of_equal_parts() -> None:
     made, _ = compiled(model, float_dtype="float")
     (found,) = run(made, inputs).values()
     assert np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_fastest_of_a_layers_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All layers are like the one whose program has the fewest cycles."""
+    monkeypatch.setattr(equal_parts, "LEAST", 1)
+    model = blocks(("weight", "bias", "relu", "weight", "start"), 8, 72, 12)
+    count, counted = layout_passes._cycles, list[int]()
+
+    def noted(sliced: SlicedLayouts, renewed: Mapping[str, str]) -> int:
+        counted.append(found := count(sliced, renewed))
+        return found
+
+    monkeypatch.setattr(layout_passes, "_cycles", noted)
+    weights = Weights(lines=8), Weights(far=0.1, moves=0.1), Weights(moves=4)
+    found: list[tuple[int, int]] = []
+    for some in (*((one,) for one in weights), weights):
+        counted.clear()
+        monkeypatch.setattr(layout_passes, "_WEIGHTS", some)
+        _, report = compiled(model, float_dtype="mixed", compare_float=False)
+        found.append((min(counted), report["cycles"]))
+    assert len({*found}) == len(weights)
+    assert found.pop() == min(found)
+
+
+def test_layers_are_cut_as_one_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_parts, "LEAST", 1)
+    rows, width = 40, 72
+    model = blocks(("weight", "bias", "relu", "start"), 6, width, rows)
+    inputs = random_inputs({"x": (rows, width), "m": (rows, width)}, 8)
+    (wanted,) = ReferenceEvaluator(model).run(None, dict(inputs))
+    made, report = compiled(model, float_dtype="float", sram_budget=0.25)
+    (found,) = run(made, inputs).values()
+    assert max(node["slices"] for node in report["nodes"]) > 1
+    assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
