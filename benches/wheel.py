@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 4_300_000
+MOST_BYTES = 4_700_000
 
 ALLOWED = (
     r"emu2/(\w+/)?\w+\.py",

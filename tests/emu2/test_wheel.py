@@ -53,6 +53,13 @@ def wheel(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
         return built[0] if built else script.build(folder)
 
 
+def test_no_level_of_the_bindings_slows_the_kernels() -> None:
+    """With LTO, the level of the module's crate is that of everything in it."""
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["wheel"]
+    assert "emu2-python" not in profile["package"]
+    assert "opt-level" not in profile
+
+
 def chosen() -> list[str]:
     """Return the files of the packages that pyproject.toml does not exclude."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]
