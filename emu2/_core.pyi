@@ -131,6 +131,7 @@ def search_offsets(
     capacity: int,
     orders: Sequence[Sequence[int]],
     seconds: float,
+    work: int,
 ) -> list[int] | None: ...
 def fit_offsets(
     buffers: Sequence[tuple[int, int, int, int]],

@@ -116,10 +116,9 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     shape, rows_shape = shape_of(product.outputs[0]), shape_of(product.inputs[0])
     if matrix is None or shape is None or rows_shape is None:
         return
-    atoms = Atoms(shape)
-    chain, added = _behind(product, atoms, graph)
-    if any(one is None or one.shape != shape[-1:] for one in added):
+    if (behind := _behind(product, shape, graph)) is None:
         return
+    chain, added, atoms = behind
     heads, result = atoms.axes[-1], shape_of(chain[-1].outputs[0])
     if result is None or not _awkward(heads, atoms.now):
         return
@@ -142,9 +141,12 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
 
 
 def _behind(
-    product: ir.Node, atoms: Atoms, graph: ir.Graph
-) -> tuple[list[ir.Node], list[Array | None]]:
-    """Return a product with the sum and the views behind it, and what is added to the product."""
+    product: ir.Node, shape: Sequence[int], graph: ir.Graph
+) -> tuple[list[ir.Node], list[Array | None], Atoms] | None:
+    """Return a product with the sum and the views behind it, what is added to it, and its atoms.
+
+    None if that is no constant for each column.
+    """
     added = [constant_of(one) for one in product.inputs[2:] if one is not None]
     chain = [product]
     user = only_user(product.outputs[0], graph)
@@ -153,10 +155,13 @@ def _behind(
         added.append(constant_of(other))
         chain.append(user)
         user = only_user(user.outputs[0], graph)
+    if any(one is None or one.shape != tuple(shape[-1:]) for one in added):
+        return None
+    atoms = Atoms(shape)
     while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
         chain.append(user)
         user = only_user(user.outputs[0], graph)
-    return chain, added
+    return chain, added, atoms
 
 
 def _join_terms(graph: ir.Graph, product: ir.Node) -> None:

@@ -25,7 +25,6 @@ from .given_addresses import with_given
 from .in_place import written_in_place
 from .spread_addresses import spread
 
-_SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if LM has enough words:
 #: the download may then begin so early. So long the words of DRAM that only one node needs are kept
 #: behind it: others need not wait for it.
@@ -171,7 +170,7 @@ def _searched(chains: Chains, capacity: int, target: Target) -> list[int] | None
         for number, (start, end, words) in enumerate(rows)
     ]
     try:
-        offsets = place(buffers, capacity // step, _SECONDS)
+        offsets = place(buffers, capacity // step)
     except OutOfTimeError:
         return None
     return None if offsets is None else [offsets[one.name] * step for one in buffers]

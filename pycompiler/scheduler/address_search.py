@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ IntArray = NDArray[np.int64]
 
 #: The search recurses once per buffer, so larger problems are left to best fit.
 _MOST_SEARCHED = 1000
+#: The work of a search without a limit in time, so that all hosts find the same.
+WORK, _MOST_WORK = 1 << 26, (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,13 @@ class OutOfTimeError(Exception):
     """The search was stopped before it had an answer."""
 
 
-def place(buffers: Sequence[Buffer], capacity: int, seconds: float = 10.0) -> dict[str, int] | None:
+def place(
+    buffers: Sequence[Buffer], capacity: int, seconds: float | None = None, work: int = WORK
+) -> dict[str, int] | None:
     """Place all buffers in a memory by best fit, or else by search.
 
-    None if that is impossible. Raises OutOfTimeError after about ``seconds``, or if there are too
-    many buffers for the search.
+    None if that is impossible. Raises OutOfTimeError after about ``seconds``; without them after
+    ``work``, which counts all buffers at each node, or if there are too many for the search.
     """
     # Buffers without size overlap nothing.
     empty = {buffer.name: 0 for buffer in buffers if not buffer.size}
@@ -59,8 +64,9 @@ def place(buffers: Sequence[Buffer], capacity: int, seconds: float = 10.0) -> di
     if len(buffers) > _MOST_SEARCHED:
         raise OutOfTimeError
     orders = [order(problem).tolist() for order in ORDERS.values()]
+    limits = (inf, work) if seconds is None else (seconds, _MOST_WORK)
     try:
-        solved = _core.search_offsets(problem.rows, capacity, orders, seconds)
+        solved = _core.search_offsets(problem.rows, capacity, orders, *limits)
     except TimeoutError as late:
         raise OutOfTimeError from late
     return None if solved is None else problem.named(solved) | empty

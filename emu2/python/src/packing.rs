@@ -1,13 +1,13 @@
 //! The compiler's address search.
 
-use packing::{fit, search, spread, Buffer, Gap, Outcome};
+use packing::{fit, search, spread, Buffer, Gap, Outcome, NODES};
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
 /// Finds offsets of `buffers` (rows of first moment, end, size, alignment) in a memory of `capacity`. Returns None if they
-/// cannot fit. Each of `orders` is an order of preference of the buffers. Raises TimeoutError after `seconds`, and
-/// ValueError for buffers without life time, size or alignment and for orders that are not permutations. Signals are heard.
+/// cannot fit. Each of `orders` is an order of preference of the buffers. Raises TimeoutError after `seconds`, or
+/// after `work`, which counts all buffers at each node, and ValueError for buffers without life time, size or alignment and for orders that are not permutations. Signals are heard.
 #[pyfunction]
 pub(crate) fn search_offsets(
     py: Python<'_>,
@@ -15,15 +15,19 @@ pub(crate) fn search_offsets(
     capacity: i64,
     orders: Vec<Vec<usize>>,
     seconds: f64,
+    work: u64,
 ) -> PyResult<Option<Vec<i64>>> {
     let buffers: Vec<Buffer> =
         buffers.into_iter().map(|(start, end, size, align)| Buffer { start, end, size, align }).collect();
     let begin = Instant::now();
     let limit = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    let mut left = work / (NODES * buffers.len().max(1) as u64);
     let mut signal = Ok(());
     let mut go_on = || {
         signal = Python::attach(|py| py.check_signals());
-        signal.is_ok() && begin.elapsed() < limit
+        let more = left > 0;
+        left = left.saturating_sub(1);
+        signal.is_ok() && more && begin.elapsed() < limit
     };
     let outcome = py.detach(|| search(&buffers, capacity, &orders, &mut go_on));
     signal?;

@@ -1,5 +1,5 @@
-//! Offsets for buffers of known lifetimes in a memory of fixed size: best fit ([`fit`]), and an exact search, limited in
-//! time.
+//! Offsets for buffers of known lifetimes in a memory of fixed size: best fit ([`fit`]), and an exact search that a caller
+//! may end.
 //!
 //! The search is like MiniMalloc, with a limited number of nodes and several orders of preference. It decides the stretch of
 //! time with the fewest choices first. Every buffer lies on the floor or on another one. A placement is checked against the
@@ -16,7 +16,7 @@ mod sections;
 mod spread;
 
 pub use fit::{fit, Gap};
-pub use problem::{Buffer, Outcome};
+pub use problem::{Buffer, Outcome, NODES};
 pub use spread::spread;
 
 use problem::{Problem, Stop, Stopwatch};
@@ -30,7 +30,7 @@ const SHUFFLE: u64 = 10;
 /// Places all `buffers` in a memory of `capacity`. Each of `orders` must be a permutation of the buffers, the most wanted
 /// first; otherwise the result is [`Outcome::Invalid`]. The same holds for buffers without life time, size or alignment.
 ///
-/// `go_on` is asked now and then, and the search ends if it says no. The same arguments give the same result, unless
+/// `go_on` is asked after [`NODES`] nodes, and before each attempt, and the search ends if it says no. The same arguments give the same result, unless
 /// `go_on` ends the search.
 pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &mut dyn FnMut() -> bool) -> Outcome {
     let Some(problem) = Problem::new(buffers, capacity) else { return Outcome::Invalid };

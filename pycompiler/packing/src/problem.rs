@@ -32,6 +32,9 @@ pub(crate) enum Stop {
     Time,
 }
 
+/// The nodes after which a search asks whether to go on.
+pub const NODES: u64 = 512;
+
 /// Counts nodes.
 pub(crate) struct Stopwatch<'a> {
     left: u64,
@@ -47,7 +50,7 @@ impl<'a> Stopwatch<'a> {
         if self.left == 0 {
             return Err(Stop::Nodes);
         }
-        if self.left.is_multiple_of(512) && !(self.go_on)() {
+        if self.left.is_multiple_of(NODES) && !(self.go_on)() {
             return Err(Stop::Time);
         }
         self.left -= 1;

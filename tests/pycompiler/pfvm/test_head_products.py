@@ -57,6 +57,15 @@ def apart(order: list[int]) -> bool:
     return order.index(len(order) - 1) != order.index(len(order) - 2) + 1
 
 
+def test_a_sum_that_repeats_the_columns() -> None:
+    """What is added has more elements than the product, and a view cuts those."""
+    net = Net(random.Random(4), 2, 5)
+    p = net.put("MatMul", "x", net.weights(5, 14))
+    p = net.put("Add", p, net.weights(2, 1, 14))
+    p = net.put("Transpose", net.view(p, 2, 2, 14, 1), perm=[2, 0, 1, 3])
+    assert ranks(check(net, [net.put("Relu", p)])) == [2]
+
+
 def test_columns_that_are_cut() -> None:
     @given(st.integers(0, 2**32 - 1))
     @settings(max_examples=tried(30))

@@ -122,6 +122,19 @@ def test_time_is_limited() -> None:
         place(packed(1, 300), 1 << 20, seconds=0.0)
 
 
+def test_without_time_the_work_is_limited() -> None:
+    """An instance takes as much work on each host."""
+    buffers, found = packed(3, 24), list[bool]()
+    for exponent in range(10, 27):
+        try:
+            found.append(place(buffers, 1 << 20, work=1 << exponent) is not None)
+        except OutOfTimeError:
+            found.append(False)
+    assert found[-1]
+    assert found == sorted(found)
+    assert not found[0]
+
+
 def test_what_has_no_size_lies_anywhere() -> None:
     buffers = [Buffer("none", 0, 3, 0), Buffer("all", 0, 3, 4)]
     assert place(buffers, 4) == {"none": 0, "all": 0}
