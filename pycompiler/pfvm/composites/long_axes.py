@@ -147,27 +147,43 @@ def concat(write: Writer) -> str | bool:
         named = list(zip(inputs, shapes, strict=True))
         parts = [(name, own) for name, own in named if prod(own)]
         return write.op("Identity", in_dram.concat(write, parts, axis))
-    update = _update(write, shape, axis, begins)
-    if not any(update) and (not is_long(write, shape[axis], *ends) or not write.has_room(shape)):
+    place = np.arange(shape[axis]).reshape(-1, *(1,) * (len(shape) - 1 - axis))
+
+    def wide(number: int) -> str:
+        own = shapes[number]
+        around = begins[number], shape[axis] - ends[number]
+        return pad(write, inputs[number], own, axis, around)
+
+    if (update := _update(write, shape, axis, begins)) is not None:
+        new, old = update
+        inside = (begins[new] <= place) & (place < ends[new])
+        found = wide(new)
+        if old != _ZERO:
+            found = write.op("Where", write.constant(inside, "inside"), found, old)
+        return write.op("Identity", found)
+    if not is_long(write, shape[axis], *ends) or not write.has_room(shape):
         return False
-    found, total = "", shape[axis]
-    for name, own, begin, old in zip(inputs, shapes, begins, update, strict=True):
-        if not prod(own) or old == _ZERO:
+    found = ""
+    for number, own in enumerate(shapes):
+        if not prod(own):
             continue
-        around = begin, total - begin - own[axis]
-        wide = old or pad(write, name, own, axis, around)
-        place = np.arange(total).reshape(-1, *(1,) * (len(shape) - 1 - axis))
         if not found:
-            found = wide
+            found = wide(number)
         elif write.type(0).elem == "bool":
-            found = write.op("Or", found, wide)
+            found = write.op("Or", found, wide(number))
         else:
-            found = write.op("Where", write.constant(place >= begin, "behind"), wide, found)
+            behind = write.constant(place >= begins[number], "behind")
+            found = write.op("Where", behind, wide(number), found)
     return write.op("Identity", found)
 
 
-def _update(write: Writer, shape: Shape, axis: int, begins: Sequence[int]) -> Sequence[str]:
-    """Return what stands around one new part of a Concat: zeros, or an old value; else nothing."""
+def _update(
+    write: Writer, shape: Shape, axis: int, begins: Sequence[int]
+) -> tuple[int, str] | None:
+    """Return the number of the only new part of a Concat, and whose ends stand around it.
+
+    These are `_ZERO`, or an old value.
+    """
     found = list[str]()
     for name, begin in zip(write.node.input, begins, strict=True):
         data = write.data.get(name)
@@ -175,7 +191,7 @@ def _update(write: Writer, shape: Shape, axis: int, begins: Sequence[int]) -> Se
         found.append(_ZERO if zeros else _cut_of(write, name, begin, shape, axis))
     around = {*found} - {""}
     update = found.count("") == 1 == len(around) and (around == {_ZERO} or found[0] == found[-1])
-    return found if update and write.type(0).elem in REALS else [""] * len(found)
+    return (found.index(""), max(found)) if update and write.type(0).elem in REALS else None
 
 
 def _cut_of(write: Writer, name: str, begin: int, shape: Shape, axis: int) -> str:
