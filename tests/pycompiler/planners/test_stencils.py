@@ -147,6 +147,24 @@ def test_updates_in_place(kept: int) -> None:
     assert (TILES in {node.op for node in result.graph.nodes}) == (kept < 12)
 
 
+def test_an_update_stays_at_its_place() -> None:
+    """Neighbours exchange halos at most once a sweep; what is written moves to no other tile."""
+    sweeps = 3
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        u = given["u"].clone()
+        for _ in range(sweeps):
+            u[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] - u[1:-1, :-2] - 0.5 * u[1:-1, 2:]
+        return {"y": u}
+
+    given = {"u": torch.randn(47, 51)}
+    result, _ = compiled(optimise(export(function, given)), "mncore2")
+    found = run(result, {"u": given["u"].numpy()}, "mncore2")["y"]
+    np.testing.assert_allclose(found, function(given)["y"].numpy(), rtol=BOUND, atol=BOUND)
+    tiles = [dict(node.attributes) for node in result.graph.nodes if node.op == TILES]
+    assert sum(facts["reach"] != facts["places"] for facts in tiles) <= sweeps
+
+
 @pytest.mark.parametrize("shape", [(64, 16), (30, 32), (8, 12, 16), (15, 21)])
 def test_rings(shape: tuple[int, ...]) -> None:
     """Axes that `torch.roll` closes are cut; if tiles do not take all of them, their ends go on."""
