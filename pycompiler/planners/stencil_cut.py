@@ -30,10 +30,10 @@ class StencilCut:
         self._group, self._tiles, self._reach, self._graph = group, tiles, reach, graph
         self._names_in_use, self._edit, self._near = taken, Edit(), graph.nodes[0]
         self._none = np.zeros((2, group.rank), np.int64)
-        #: The tiles that nodes make, those that are cut, with the place of their first element, and
-        #: what nodes make from place 0 on, where that is not its first element.
+        #: The tiles that nodes make, what they make from place 0 on, where that is not its first
+        #: element, and the tiles that are cut.
         self._made, self._whole = dict[str, str](), dict[str, str]()
-        self._cuts: dict[tuple[str, bytes], str] = {}
+        self._cuts: dict[str, str] = {}
         self._parts: dict[tuple[str, Sequence[int], Sequence[int]], str] = {}
 
     def edit(self) -> Edit:
@@ -96,27 +96,25 @@ class StencilCut:
     def _taken(self, name: str, need: Margin, reader: str = "") -> str:
         """Return what a node whose result has a margin needs of a value: a part of its tiles."""
         source, shift = self._group.source(name), self._group.shift(name, reader)
-        axes, first = [*self._tiles], self._none[0]
+        axes = [*self._tiles]
         if name in self._group.spread:
-            sizes, first = self._graph.values[name].shape[::-1], self._group.origins[reader]
-            last = self._group.rank - 1
-            axes = [a for a in axes if last - a < len(sizes) and sizes[last - a] > 1]
+            axes = [axis for axis in axes if self._group.along(name)[axis]]
         elif source in self._made and (
             source not in self._reach.cut or not (shift.any() or need.any())
         ):
             return self._part(self._made[source], self._reach.made[source], shift, need, axes)
-        margin, key = self._reach.cut[source], (source, first.tobytes())
-        if key not in self._cuts:
-            self._cuts[key] = self._cut(source, axes, margin, first)
-        return self._part(self._cuts[key], margin, shift, need, axes)
+        margin = self._reach.cut[source]
+        if source not in self._cuts:
+            self._cuts[source] = self._cut(source, axes, margin)
+        return self._part(self._cuts[source], margin, shift, need, axes)
 
-    def _cut(self, name: str, axes: Sequence[int], margin: Margin, first: IntArray) -> str:
+    def _cut(self, name: str, axes: Sequence[int], margin: Margin) -> str:
         """Cut axes of a value. If it is spread over others, it has one element there."""
         own, wide = self._shapes(name, axes, margin)
         missing = self._group.rank - len(self._graph.values[name].shape)
         source, rows = self._whole.get(name, name), list[Sequence[int]]()
         for axis in axes:
-            tile, before = self._tiles[axis], int(margin[0, axis] + first[axis])
+            tile, before = self._tiles[axis], int(margin[0, axis])
             if tile.wraps:
                 source = self._wrapped(source, axis - missing, *margin[:, axis].tolist())
                 before = 0

@@ -45,6 +45,7 @@ class Group:
     windows: dict[str, Window] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     spread: set[str] = field(default_factory=set)
+    shapes: dict[str, Shape] = field(default_factory=dict)
     outer: set[str] = field(default_factory=set)
     origins: dict[str, IntArray] = field(default_factory=dict)
 
@@ -70,10 +71,17 @@ class Group:
     def shift(self, name: str, reader: str = "") -> IntArray:
         """Return at how many places from its own a value is read: by ``reader``, or by others."""
         nothing = np.zeros(self.rank, np.int64)
+        if name in self.spread:
+            return -self.origins.get(reader, nothing) * self.along(name)
         if name not in self.windows:
             return nothing
         here, there = (self.origins.get(one, nothing) for one in (self.source(name), reader))
         return np.asarray(self.windows[name].offset) + here - there
+
+    def along(self, name: str) -> IntArray:
+        """Return for each axis whether a value that is spread has more than one element there."""
+        shape = self.shapes[name]
+        return np.array([size > 1 for size in (*(1,) * (self.rank - len(shape)), *shape)])
 
     def find_origins(self) -> None:
         """Let what a Pad puts into a larger value be at its places there, where others let it.

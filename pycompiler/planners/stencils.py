@@ -99,6 +99,7 @@ def _groups(
                 group.windows[leaf] = window_of(same.get(leaf, leaf), windows, graph)
             else:
                 group.spread.add(leaf)
+                group.shapes[leaf] = graph.values[leaf].shape
     for name, window in windows.items():
         others = [one for one in readers.get(name, ()) if one.outputs[0] not in windows]
         read_elsewhere = name in kept or any(one.name not in pointwise for one in others)
