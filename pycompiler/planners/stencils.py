@@ -114,7 +114,7 @@ def _groups(
             if window.zeros and not window.rings:
                 outside = _outside(window, graph.values[name].shape, graph)
                 seen = name in group.moved or any(
-                    one.name not in pointwise or _takes(one, name, outside, facts)
+                    one.name not in pointwise or _is_used(one, name, outside, facts)
                     for one in readers.get(name, ())
                 )
                 group.windows[name] = replace(window, zeros=bool(outside.any() and seen))
@@ -137,7 +137,7 @@ def _outside(window: Window, shape: Shape, graph: MNGraph) -> _Mask:
     return outside
 
 
-def _takes(node: MNNode, name: str, outside: _Mask, facts: Facts) -> bool:
+def _is_used(node: MNNode, name: str, outside: _Mask, facts: Facts) -> bool:
     """Whether a node uses such elements of a value; a choice by a constant may leave them."""
     choice = facts.data.get(node.inputs[0]) if node.op == "Where" else None
     if choice is None or node.inputs[2] == name:

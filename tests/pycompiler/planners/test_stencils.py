@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from compiling import compiled, run, tried
 from net import Net
 
+from pycompiler.errors import HostFallbackWarning
 from pycompiler.frontend.export import export
 from pycompiler.pfvm.device_functions import TILES
 from pycompiler.pfvm.optimise import optimise
@@ -163,6 +165,61 @@ def test_an_update_stays_at_its_place() -> None:
     np.testing.assert_allclose(found, function(given)["y"].numpy(), rtol=BOUND, atol=BOUND)
     tiles = [dict(node.attributes) for node in result.graph.nodes if node.op == TILES]
     assert sum(facts["reach"] != facts["places"] for facts in tiles) <= sweeps
+
+
+@pytest.mark.parametrize("machine", ["mini", "mncore2"])
+def test_factors_of_rows_and_columns(machine: str) -> None:
+    """Values with one element along an axis are read at the places of an update, with a margin."""
+    seed = random.randrange(10**6)
+    print(f"{seed=}")
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    rows, columns = rng.randrange(19, 90), rng.randrange(19, 90)
+    top, left = rng.randrange(1, 3), rng.randrange(1, 3)
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        u, keeps = given["u"], given["rows"] > 0
+        for _ in range(3):
+            inner = u[top:-top, left:-left]
+            new = u[: -2 * top, left:-left] - 0.5 * u[top:-top, 2 * left :] + inner
+            new = new * given["factor"] + given["shift"]
+            ends = (left, left, top, top)
+            new = torch.nn.functional.pad(new, ends)
+            u = torch.where(keeps, torch.where(given["columns"] > 0, new, u), 0.25 * u)
+        return {"y": u}
+
+    given = {
+        "u": torch.randn(rows, columns),
+        "rows": torch.randn(rows, 1),
+        "columns": torch.randn(columns),
+        "factor": torch.randn(rows - 2 * top, 1),
+        "shift": torch.randn(columns - 2 * left),
+    }
+    result, report = compiled(optimise(export(function, given)), machine)
+    assert report["host_fallback"] == []
+    found = run(result, {name: one.numpy() for name, one in given.items()}, machine)["y"]
+    np.testing.assert_allclose(found, function(given)["y"].numpy(), rtol=2.0**-16, atol=2.0**-16)
+
+
+@pytest.mark.parametrize("machine", ["mini", "mncore2"])
+def test_masks_of_an_update(machine: str) -> None:
+    """`torch.compile` writes an update of a slice as choices by masks of rows and columns."""
+
+    def function(u: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            after = torch.zeros_like(u)
+            new = u[:-2, 1:-1] + u[2:, 1:-1] - u[1:-1, :-2] - 0.5 * u[1:-1, 2:]
+            after[1:-1, 1:-1] = new - before[1:-1, 1:-1]
+            u, before = after, u
+        return u
+
+    torch._dynamo.reset()
+    made = torch.compile(function, backend="emu2", options={"device": f"emu2:{machine}"})
+    given = torch.randn(87, 41), torch.randn(87, 41)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HostFallbackWarning)
+        found = made(*given)
+    np.testing.assert_allclose(found, function(*given), rtol=2.0**-18, atol=2.0**-18)
 
 
 @pytest.mark.parametrize("shape", [(64, 16), (30, 32), (8, 12, 16), (15, 21)])
