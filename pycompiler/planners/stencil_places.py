@@ -23,7 +23,7 @@ from .stencil_windows import Shape, Window
 
 #: The tiles of a PE take at most this share of LM0, and at most so many axes are cut.
 _SHARE, _AXES = 1 / 4, 4
-#: To put what lies around a ring at the ends of an axis costs as much as so many rolls.
+#: guess: to put what lies around a ring at the ends of an axis costs as much as so many rolls.
 _ROLLS = 2.5
 #: Halos come from at most so many tiles on each side.
 _NEIGHBOURS = 4

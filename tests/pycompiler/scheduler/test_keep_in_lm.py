@@ -101,3 +101,27 @@ def test_a_value_moves_to_the_other_lm(
     copies = [node for node in graph.nodes if node.op == COPY]
     assert len(copies) == copied
     assert all(node.outputs[0] in read for node in copies)
+
+
+def test_a_value_moves_again_before_it_goes_to_dram() -> None:
+    """Another copy between the LMs takes less time than a way to DRAM and back."""
+    nodes: Nodes = [
+        ("Exp", ["x"], "x0"),
+        ("Neg", ["y"], "y1"),
+        ("Mul", ["z", "z"], "z2"),
+        ("Exp", ["x0"], "x3"),
+        ("Mul", ["x", "x0"], "x4"),
+        ("Neg", ["z"], "z5"),
+        ("Add", ["x", "x4"], "x6"),
+        ("Neg", ["x0"], "x7"),
+        ("Add", ["y1", "y1"], "y8"),
+        ("Neg", ["z5"], "z9"),
+        ("Neg", ["x4"], "x10"),
+        ("Exp", ["x7"], "x11"),
+        ("Exp", ["x7"], "x12"),
+        ("Neg", ["y8"], "y13"),
+    ]
+    shapes = {"x": (230, 8, 8), "y": (90, 8, 8), "z": (180, 8, 8)}
+    graph = scheduled(nodes, shapes, ["z2", "x3", "x6", "z9", "x10", "x11", "x12", "y13"])
+    moved = [node for node in graph.nodes if node.op == COPY and node.inputs[0].startswith("y1.")]
+    assert len(moved) > 1
