@@ -108,12 +108,12 @@ class Classes:
         With ``only``, only the axes with these numbers change.
         """
         known = set(machine_digits(self.target, value.dtype.words_per_long))
-        wanted: list[tuple[AxisClass, list[SubAxis]]] = []
+        wanted: dict[AxisClass, list[SubAxis]] = {}
         for axis, subs in enumerate(layout.axes):
             one = self._at(value)[axis]
             if one is None or (only is not None and axis not in only):
                 continue
-            if one.placed or one in (other for other, _ in wanted):
+            if one.placed or one in wanted:
                 return False
             found: list[SubAxis] = []
             for sub in reversed(subs):
@@ -127,8 +127,8 @@ class Classes:
             plain = len(self.widths[one]) > 1 or one in self.unpacked
             if plain and any(d.level is Level.W for d in found):
                 return False
-            wanted.append((one, found))
-        for one, digits in wanted:
+            wanted[one] = found
+        for one, digits in wanted.items():
             one.digits, one.placed = digits, True
             one.rest = -(-one.size // prod(digit.size for digit in digits))
         if only is None:
@@ -239,17 +239,10 @@ class Classes:
             if digit.level is not Level.W and share <= self.target.cycles:
                 break
             free = [one for one in new if one.rest > 1 and self._free(one, digit)]
-            even = [one for one in free if one.rest % digit.size == 0]
-            if digit.level is not Level.W:
-                # An axis that is reduced is best kept within a PE (words are part of a PE).
-                even.sort(key=lambda one: one.exact)
-            if not free:
-                continue
-            # Padding of a reduced axis must be filled, so other axes come first.
-            padded = [one for one in free if not one.exact] or free
-            chosen = even[0] if even else max(padded, key=lambda one: one.rest)
-            chosen.digits.append(digit)
-            chosen.rest = -(-chosen.rest // digit.size)
+            if free:
+                chosen = _taker(free, digit)
+                chosen.digits.append(digit)
+                chosen.rest = -(-chosen.rest // digit.size)
         for one in new:
             one.placed = True
 
@@ -296,6 +289,16 @@ class Classes:
                 free.setdefault(digit.level, []).append(PrimeDigit(digit.stride, digit.size))
         ranges = all_ranges(self.target.level_range, dtype)
         return Layout(tuple(axes), tuple(copy_entries(free, ranges)))
+
+
+def _taker(free: Sequence[AxisClass], digit: SubAxis) -> AxisClass:
+    """Return the class that gets a digit, of those that may have it."""
+    even = [one for one in free if one.rest % digit.size == 0]
+    if even:
+        # An axis that is reduced is best kept within a PE (words are part of a PE).
+        return min(even, key=lambda one: one.exact and digit.level is not Level.W)
+    # Padding of a reduced axis must be filled, so other axes come first.
+    return max(free, key=lambda one: (not one.exact, one.rest))
 
 
 def _has_addresses(one: AxisClass) -> bool:

@@ -78,17 +78,17 @@ def _sum_and_mean(
         return None
     records = part.values
     shape, axes = records[values].shape, dict(first.attributes).get("axes")
-    sums = {records[one.outputs[0]].shape for one in (first, mean, total)}
-    if not isinstance(axes, tuple) or 0 not in axes or len(sums) > 1:
+    sums = [records[one.outputs[0]].shape for one in (first, mean, total)]
+    if not isinstance(axes, tuple) or 0 not in axes or sums != sums[:1] * 3:
         return None
     left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     under = records[subtracted].shape
     # Views may exchange axes: only one axis may be left.
-    if sum(size > 1 for size in left) > 1:
+    if prod(left) > max(left):
         return None
     if (1,) * (len(left) - len(under)) + tuple(under) != left:
         return None
-    fraction = 1 / prod(shape[int(axis)] for axis in axes)
+    fraction = prod(left) / prod(shape)
     known = _factor(mean, part) in (fraction, float(np.float32(fraction)))
     return (first, mean) if known else None
 

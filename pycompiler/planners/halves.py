@@ -51,24 +51,34 @@ def _stored(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
 
     A constant without data stays single.
     """
-    target, data = facts.target, facts.data
+    target, readers, made = facts.target, graph.readers(), graph.producers()
+    found, constants = _halves(graph, facts)
+    used = {n for name in found for n in made[name].inputs if n in constants}
+    for name in sorted(used):
+        yield Edit(values={name: replace(graph.values[name], dtype=MNDtype.HALF)})
+    for name, axis in found.items():
+        wanting = [one for one in readers[name] if not _reads(one, name, graph, found, target)]
+        yield _half(name, axis, made[name], wanting, graph, target)
+
+
+def _halves(graph: MNGraph, facts: Facts) -> tuple[dict[str, int], set[str]]:
+    """Return the word axes of the results that become halves, by name, and constants that do."""
+    target, data, readers, made = facts.target, facts.data, graph.readers(), graph.producers()
     kept = {*facts.exact, *(name for _, name in graph.outputs)}
-    readers = graph.readers()
     found: dict[str, int] = {}
     for node in graph.device_nodes():
         if len(node.outputs) == 1 and node.outputs[0] not in kept:
             axis = _written(node, graph, found, target)
             if axis is not None:
                 found[node.outputs[0]] = axis
-    made = {node.outputs[0]: node for node in graph.nodes}
 
     @cache
     def may_round(name: str) -> bool:
         """Whether a constant stays usable as halves: no element becomes infinite or zero."""
         return name not in kept and name in data and fits_halves(data[name])
 
-    constants = _constants(graph, found, readers, may_round)
     while True:
+        constants = _constants(graph, found, readers, may_round)
         wrong = [
             name
             for name in found
@@ -77,16 +87,9 @@ def _stored(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
             or not _fed(made[name], found, constants)
         ]
         if not wrong:
-            break
+            return found, constants
         for name in wrong:
             del found[name]
-        constants = _constants(graph, found, readers, may_round)
-    used = {n for name in found for n in made[name].inputs if n in constants}
-    for name in sorted(used):
-        yield Edit(values={name: replace(graph.values[name], dtype=MNDtype.HALF)})
-    for name, axis in found.items():
-        wanting = [one for one in readers[name] if not _reads(one, name, graph, found, target)]
-        yield _half(name, axis, made[name], wanting, graph, target)
 
 
 def channel_axes(graph: MNGraph, target: Target) -> dict[str, int]:

@@ -61,69 +61,88 @@ def _tiled(graph: MNGraph, facts: Facts) -> Iterator[Edit]:
 # -- what is cut -----------------------------------------------------------------------------
 
 
+class _Pointwise:
+    """The pointwise operators that may be cut; those are together whose values meet.
+
+    ``inside`` has what they make, ``reads`` what each of them reads that none before it makes.
+    """
+
+    def __init__(self, graph: MNGraph):
+        self.graph, self.windows = graph, windows_of(graph)
+        self.nodes: dict[str, MNNode] = {}
+        self.reads: dict[str, list[str]] = {}
+        self.inside: set[str] = set()
+        self.together = DisjointSets[str]()
+        for node in graph.device_nodes():
+            if _is_pointwise(node, graph):
+                self._add(node, graph.values[node.outputs[0]].shape)
+
+    def _add(self, node: MNNode, shape: Shape) -> None:
+        """Add an operator if what it reads can be cut."""
+        values, inside = self.graph.values, self.inside
+        large = [name for name in node.inputs if prod(values[name].shape) > 1]
+        whole = [name for name in large if values[name].shape == shape]
+        leaves = [name for name in dict.fromkeys(large) if name not in inside]
+        if not whole or any(values[name].type.elem not in _CUT for name in leaves):
+            return
+        if any(name in inside for name in large if name not in whole):
+            return
+        self.nodes[node.name], self.reads[node.name] = node, leaves
+        inside.add(node.outputs[0])
+        for name in whole:
+            source = self.windows[name].source if name in self.windows else name
+            self.together.join(node.outputs[0], source)
+
+    def groups(self, kept: set[str], readers: Mapping[str, list[MNNode]]) -> dict[str, Group]:
+        """Return the operators that are together, with their windows.
+
+        These are the windows that they read, and those of what they make that others read.
+        """
+        graph, values = self.graph, self.graph.values
+        # Equal constants are one value.
+        alike = {(values[n].type, data): n for n, data in reversed([*graph.constants.items()])}
+        same = {n: alike[values[n].type, data] for n, data in graph.constants.items()}
+        groups: dict[str, Group] = {}
+        for name, node in self.nodes.items():
+            shape = values[node.outputs[0]].shape
+            group = groups.setdefault(self.together.root(node.outputs[0]), Group(len(shape)))
+            group.nodes.append(node)
+            for leaf in self.reads[name]:
+                if values[leaf].shape == shape:
+                    group.windows[leaf] = window_of(same.get(leaf, leaf), self.windows, graph)
+                else:
+                    group.spread.add(leaf)
+                    group.shapes[leaf] = values[leaf].shape
+        for name, window in self.windows.items():
+            others = [one for one in readers.get(name, ()) if one.outputs[0] not in self.windows]
+            read_elsewhere = name in kept or any(one.name not in self.nodes for one in others)
+            if window.source in self.inside and read_elsewhere:
+                group = groups[self.together.root(window.source)]
+                if name not in group.windows:
+                    group.windows[name] = window
+                    group.moved.append(name)
+        return groups
+
+
 def _groups(
     graph: MNGraph, facts: Facts, kept: set[str], readers: Mapping[str, list[MNNode]]
 ) -> Iterator[Group]:
     """Yield the groups in which several windows of one value meet."""
-    windows, together = windows_of(graph), DisjointSets[str]()
-    pointwise: dict[str, MNNode] = {}
-    inside: set[str] = set()
-    read: dict[str, list[str]] = {}
-    for node in graph.device_nodes():
-        if not _is_pointwise(node, graph):
-            continue
-        (out,) = node.outputs
-        shape = graph.values[out].shape
-        large = [name for name in node.inputs if prod(graph.values[name].shape) > 1]
-        whole = [name for name in large if graph.values[name].shape == shape]
-        leaves = [name for name in dict.fromkeys(large) if name not in inside]
-        if not whole or any(graph.values[name].type.elem not in _CUT for name in leaves):
-            continue
-        if any(name in inside for name in large if name not in whole):
-            continue
-        pointwise[node.name], read[node.name] = node, leaves
-        inside.add(out)
-        for name in whole:
-            together.join(out, name if name in inside else _source(name, windows))
-    # Equal constants are one value.
-    alike = {(graph.values[n].type, data): n for n, data in reversed([*graph.constants.items()])}
-    same = {name: alike[graph.values[name].type, graph.constants[name]] for name in graph.constants}
-    groups: dict[str, Group] = {}
-    for name, node in pointwise.items():
-        group = groups.setdefault(
-            together.root(node.outputs[0]), Group(len(graph.values[node.outputs[0]].shape))
-        )
-        group.nodes.append(node)
-        for leaf in read[name]:
-            if graph.values[leaf].shape == graph.values[node.outputs[0]].shape:
-                group.windows[leaf] = window_of(same.get(leaf, leaf), windows, graph)
-            else:
-                group.spread.add(leaf)
-                group.shapes[leaf] = graph.values[leaf].shape
-    for name, window in windows.items():
-        others = [one for one in readers.get(name, ()) if one.outputs[0] not in windows]
-        read_elsewhere = name in kept or any(one.name not in pointwise for one in others)
-        if window.source in inside and read_elsewhere:
-            group = groups[together.root(window.source)]
-            if name not in group.windows:
-                group.windows[name] = window
-                group.moved.append(name)
+    found = _Pointwise(graph)
     results = {name for _, name in graph.outputs}
-    for group in groups.values():
+    for group in found.groups(kept, readers).values():
         for name, window in group.windows.items():
             if window.zeros and not window.rings:
                 outside = _outside(window, graph.values[name].shape, graph)
                 seen = name in group.moved or any(
-                    one.name not in pointwise or _is_used(one, name, outside, facts)
+                    one.name not in found.nodes or _is_used(one, name, outside, facts)
                     for one in readers.get(name, ())
                 )
                 group.windows[name] = replace(window, zeros=bool(outside.any() and seen))
         apart = any(len(set(offsets)) > 1 for offsets in group.sources().values())
-        named = {*group.windows, *group.spread, *(node.outputs[0] for node in group.nodes)}
-        if apart and named.isdisjoint(kept - results):
-            group.outer = {
-                name for name in inside & named if not _is_inner(name, group, kept, readers)
-            }
+        own = {node.outputs[0] for node in group.nodes}
+        if apart and own.union(group.windows, group.spread).isdisjoint(kept - results):
+            group.outer = {name for name in own if not _is_inner(name, group, kept, readers)}
             yield group
 
 
@@ -158,10 +177,6 @@ def _is_inner(name: str, group: Group, kept: set[str], readers: Mapping[str, lis
         )
         for one in readers.get(name, ())
     )
-
-
-def _source(name: str, windows: Mapping[str, Window]) -> str:
-    return windows[name].source if name in windows else name
 
 
 def _is_pointwise(node: MNNode, graph: MNGraph) -> bool:

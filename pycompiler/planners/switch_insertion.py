@@ -9,8 +9,7 @@ replaced by its passes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -26,6 +25,7 @@ from ..layers.half_conversions import NARROW, WIDEN
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..layers.switch.pass_moves import LayoutChange
+from ..layers.switch.pass_search import Pass
 from ..machine import Target
 from ..pfvm.names import fresh, reserved
 from .switch_plan import plan_switch
@@ -61,28 +61,25 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
     There is one before every input and one after every output. A constant that only one node reads
     needs no switch, because the host stores it in the layout of its reader.
     """
-    uses = Counter(name for node in graph.nodes for name in set(node.inputs))
-    given = {name for _, name in graph.outputs}
+    readers, given = graph.readers(), {name for _, name in graph.outputs}
     work = _Inserting(graph)
     for node in graph.nodes:
         if not is_anchored(node) and node.name not in alone:
             continue
         inputs: list[str] = []
-        apart = LAYERS[node.op].apart
-        for position, name in enumerate(node.inputs):
-            before = node.inputs.index(name)
-            if not name or (before < position and not apart):
-                inputs.append(inputs[before] if name else name)
-                continue
-            once = uses[name] == 1 and (node.inputs.count(name) == 1 or not apart)
-            single = name in graph.constants and once and name not in given
-            inputs.append(name if single else work.private(name))
-            if not single:
-                work.before[node.name].append(work.switch(name, inputs[position], node))
+        own, apart = {"": ""}, LAYERS[node.op].apart
+        for name in node.inputs:
+            if name not in own or (name and apart):
+                once = len(readers[name]) == 1 and (node.inputs.count(name) == 1 or not apart)
+                single = name in graph.constants and once and name not in given
+                own[name] = name if single else work.private(name)
+                if not single:
+                    work.before[node.name].append(work.switch(name, own[name], node))
+            inputs.append(own[name])
         outputs = {name: work.private(name) for name in node.outputs if name}
         made = tuple(outputs.get(name, name) for name in node.outputs)
         work.instead[node.name] = replace(node, inputs=tuple(inputs), outputs=made)
-        work.behind[node.name] += [work.switch(own, name, node) for name, own in outputs.items()]
+        work.behind[node.name] += [work.switch(inner, n, node) for n, inner in outputs.items()]
     return work.of(graph)
 
 
@@ -228,6 +225,45 @@ def _beside(graph: MNGraph, switch: MNNode) -> tuple[str, ...]:
     return tuple(found)
 
 
+class _Resolving:
+    """The nodes and values of a graph whose switches become passes; ``fixed`` names stay."""
+
+    def __init__(self, graph: MNGraph, fixed: Collection[str], cycles: int):
+        self.fixed, self.cycles = fixed, cycles
+        self.values, self.nodes = dict(graph.values), list[MNNode]()
+        self.taken = {node.name for node in graph.nodes}
+        self.alias: dict[str, str] = {}
+        #: The result of each pass, by its source and layout, if the model has no name for it.
+        self.made: dict[tuple[str, Layout, int | None], str] = {}
+
+    def merge(self, result: str, same: str) -> None:
+        """Let all that comes read ``same`` instead of a result."""
+        self.alias[result] = same
+        del self.values[result]
+
+    def add(self, node: MNNode, before: str, plan: Sequence[Pass]) -> None:
+        """Add the passes of a switch of the value ``before``, without those that are there."""
+        result = node.outputs[0]
+        for step in plan:
+            last, key = step is plan[-1], (before, step.layout, node.segment)
+            if key in self.made and not (last and result in self.fixed):
+                before = self.made[key]
+                if last:
+                    self.merge(result, before)
+                continue
+            name, called, layout = result, node.name, step.layout
+            if not last:
+                name = fresh(f"{result}.{step.level.value}", self.values)
+                called = reserved(f"{node.name}.{step.level.value}", self.taken)
+                like, rows = self.values[result], layout.num_lw(self.cycles)
+                self.values[name] = replace(like, name=name, layout=layout, num_lw=rows)
+            made = replace(node, name=called, inputs=(before,), outputs=(name,))
+            self.nodes.append(replace(made, plan=OnePass(step.level)))
+            if name not in self.fixed:
+                self.made[key] = name
+            before = name
+
+
 def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> MNGraph:
     """Replace every switch by its passes, or remove it if it needs none.
 
@@ -238,24 +274,19 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     P0305 for the first switch without passes; its field ``nodes`` has the nodes of the model around
     each of them.
     """
-    alias: dict[str, str] = {}
-    #: The result of each pass, by its source and layout, if the model has no name for it.
-    made: dict[tuple[str, Layout, int | None], str] = {}
     kept: dict[str, str] = {}
     for_host = {name for n in graph.nodes if n.side is Side.HOST for name in n.inputs}
-    nodes: list[MNNode] = []
-    values = dict(graph.values)
-    taken = {node.name for node in graph.nodes}
-    rigid = rigid_values(graph)
+    work, rigid = _Resolving(graph, {*named, *for_host}, target.cycles), rigid_values(graph)
     problems: list[NoSwitchError] = []
     stuck: list[tuple[str, ...]] = []
     for node in graph.nodes:
         if node.op != SWITCH or node.plan is not None:
-            nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
+            inputs = tuple(work.alias.get(name, name) for name in node.inputs)
+            work.nodes.append(replace(node, inputs=inputs))
             continue
-        source = alias.get(node.inputs[0], node.inputs[0])
+        source = work.alias.get(node.inputs[0], node.inputs[0])
         result = node.outputs[0]
-        one, other = values[source], values[result]
+        one, other = work.values[source], work.values[result]
         change = LayoutChange(layout_of(one), layout_of(other), one.shape, one.dtype)
         try:
             plan = plan_switch(change, target, result in rigid)
@@ -263,34 +294,10 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
             problems.append(problem)
             stuck.append(_beside(graph, node))
             continue
-        before = source
-        for number, step in enumerate(plan):
-            last = number == len(plan) - 1
-            key = before, step.layout, node.segment
-            if key in made and not (last and result in {*named, *for_host}):
-                before = made[key]
-                if last:
-                    alias[result] = before
-                    del values[result]
-                continue
-            name = result if last else fresh(f"{result}.{step.level.value}", values)
-            if not last:
-                values[name] = replace(
-                    other, name=name, layout=step.layout, num_lw=step.layout.num_lw(target.cycles)
-                )
-            called = node.name if last else reserved(f"{node.name}.{step.level.value}", taken)
-            nodes.append(
-                replace(
-                    node, name=called, inputs=(before,), outputs=(name,), plan=OnePass(step.level)
-                )
-            )
-            if name not in named and name not in for_host:
-                made[key] = name
-            before = name
+        work.add(node, source, plan)
         if not plan:
             # All elements are stored in the same words. Only digits that no index uses may differ.
-            alias[result] = source
-            del values[result]
+            work.merge(result, source)
             if result in for_host:
                 kept[source] = result
             elif source not in named and result in named:
@@ -298,8 +305,9 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     if problems:
         problems[0].fields["nodes"] = tuple(stuck)
         raise problems[0]
-    outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
-    return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
+    outputs = tuple((key, work.alias.get(name, name)) for key, name in graph.outputs)
+    nodes = tuple(work.nodes)
+    return _renamed(replace(graph, nodes=nodes, values=work.values, outputs=outputs), kept)
 
 
 def _renamed(graph: MNGraph, names: Mapping[str, str]) -> MNGraph:

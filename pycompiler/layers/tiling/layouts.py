@@ -43,6 +43,16 @@ class _Spread:
     tiles: dict[int, list[SubAxis]]
     steps: dict[int, int] = field(default_factory=dict)
 
+    def free(self, level: Level, target: Target) -> list[SubAxis]:
+        """Return the prime digits on a level that no axis has."""
+        used = [part for found in self.others.values() for part in found]
+        used += [Part(1, d.size, d.level, d.stride) for found in self.tiles.values() for d in found]
+        return [
+            SubAxis(size, level, stride)
+            for stride, size in primes(target.level_range[level.value])
+            if not any(meets(part, level, stride, size) for part in used)
+        ]
+
 
 def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
     """Yield layouts of input and result: close to the hints, then others."""
@@ -52,13 +62,13 @@ def ways(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Ways:
     found: list[_Spread] = []
     if result.name in hints:
         own = parts(hints[result.name], result.shape)
-        tiles = {a.source: _units(own[a.tiles], levels) if a.count > 1 else [] for a in axes}
+        tiles = {a.source: _units(own[a.tiles], levels) for a in axes}
         steps = {a.source: _step(own[a.inner]) for a in axes}
         kept = {o.source: _whole(hints[result.name], o.result, o.reach) for o in others}
         found.append(_Spread(kept, tiles, steps))
     if source.name in hints:
         own = parts(hints[source.name], source.shape)
-        tiles = {a.source: _units(own[a.source], levels) if a.count > 1 else [] for a in axes}
+        tiles = {a.source: _units(own[a.source], levels) for a in axes}
         steps = {a.source: _step(own[a.source]) for a in axes}
         kept = {o.source: _whole(hints[source.name], o.source, o.reach) for o in others}
         found.append(_Spread(kept, tiles, steps))
@@ -84,7 +94,7 @@ def _made(
         for one in (near, _filled(near, axes, levels, target), _gathered(near, target)):
             if one not in done:
                 done.append(one)
-                made = _laid_out(one, node, graph, axes, target, hints)
+                made = _laid_out(one, node, graph, target, hints)
                 if made is not None:
                     yield made
 
@@ -135,30 +145,23 @@ def _filled(
     spread: _Spread, axes: Sequence[TiledAxis], levels: Sequence[Level], target: Target
 ) -> _Spread:
     """Give free units to the tiles: PEs and MABs to the last axes, then L1Bs, then L2Bs."""
-    tiles = {axis: list(digits) for axis, digits in spread.tiles.items()}
-    used = [part for found in spread.others.values() for part in found]
-    used += [Part(1, d.size, d.level, d.stride) for found in tiles.values() for d in found]
+    made = replace(spread, tiles={axis: list(found) for axis, found in spread.tiles.items()})
     for axis in reversed(axes):
         if axis.count == 1:
             continue
-        own = tiles[axis.source]
+        own = made.tiles[axis.source]
         for level in levels:
             missing = -(-axis.count // prod(d.size for d in own))
-            digits = [
-                SubAxis(size, level, stride)
-                for stride, size in primes(target.level_range[level.value])
-                if not any(meets(part, level, stride, size) for part in used)
-            ]
+            digits = made.free(level, target)
             # Products give the lowest MABs to their columns.
             if level is Level.MAB:
                 digits = digits[max(0, len(digits) - (missing - 1).bit_length()) :]
             for digit in digits:
                 if missing > 1:
                     own.append(digit)
-                    used.append(Part(1, digit.size, level, digit.stride))
                     missing = -(-missing // digit.size)
-        tiles[axis.source] = _fitting(own, axis)
-    return replace(spread, tiles=tiles)
+        made.tiles[axis.source] = _fitting(own, axis)
+    return made
 
 
 def _gathered(spread: _Spread, target: Target) -> _Spread:
@@ -168,13 +171,7 @@ def _gathered(spread: _Spread, target: Target) -> _Spread:
     each MAB has a part of it, and their results have their columns on MABs like that.
     """
     others = {axis: list(found) for axis, found in spread.others.items()}
-    used = [part for found in others.values() for part in found]
-    used += [Part(1, d.size, d.level, d.stride) for found in spread.tiles.values() for d in found]
-    free = [
-        SubAxis(size, Level.MAB, stride)
-        for stride, size in primes(target.level_range["MAB"])
-        if not any(meets(part, Level.MAB, stride, size) for part in used)
-    ]
+    free = spread.free(Level.MAB, target)
     for found in (others[axis] for axis in reversed(others)):
         last = max(found, default=None)
         if last is None or last.level is not Level.ADDR:
@@ -216,14 +213,10 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
 
     def hand_out(levels: Sequence[Level], order: Sequence[int]) -> None:
         for level in levels:
-            taken = [p for found in (*others.values(),) for p in found]
-            taken += [Part(1, d.size, d.level, d.stride) for f in spread.tiles.values() for d in f]
-            for stride, size in primes(target.level_range[level.value]):
-                if any(meets(part, level, stride, size) for part in taken):
-                    continue
+            for digit in spread.free(level, target):
                 axis = next((old for old in order if rest[old] > 1), None)
                 if axis is not None:
-                    give(level, stride, size, axis)
+                    give(level, digit.stride, digit.size, axis)
 
     hand_out((Level.PE,), order)
     outer = list(rest)[:1]
@@ -274,19 +267,14 @@ def _outer_highest(found: Sequence[Part]) -> list[Part]:
 
 
 def _laid_out(
-    spread: _Spread,
-    node: MNNode,
-    graph: MNGraph,
-    axes: Sequence[TiledAxis],
-    target: Target,
-    hints: Layouts,
+    spread: _Spread, node: MNNode, graph: MNGraph, target: Target, hints: Layouts
 ) -> Layouts | None:
     """Return the layouts of a spread; None if they are not legal."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     ours = {axis.source: list(spread.others[axis.source]) for axis in other_axes(node, graph)}
     theirs = {axis.result: ours[axis.source] for axis in other_axes(node, graph)}
     steps = spread.steps
-    for axis in axes:
+    for axis in tiled_axes(node, graph):
         digits, step = spread.tiles[axis.source], steps.get(axis.source, 0)
         local = -(-axis.count // prod(d.size for d in digits))
         inside = [Part(1, axis.places, Level.ADDR, step)]
@@ -353,25 +341,30 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         if source.dtype.words_per_long > WORDS_PER_LONG and any(w is not None for w, _ in words):
             yield f"zeros within long words of axis {other.result}"
     for axis in tiled_axes(node, graph):
-        digits = tile_digits(theirs, axis)
-        if digits is None:
-            yield f"the tiles of axis {axis.source} in layout {theirs}"
-            continue
-        tiles = digits.local.size * prod(group.size for group in digits.groups)
-        if axis.ring and (tiles != axis.count or axis.count * axis.places != axis.size):
-            yield f"the ring of axis {axis.source} in tiles that it does not fill"
         if any(part.level is not Level.ADDR for part in right[axis.inner]):
             yield f"the places of tiles of axis {axis.source} on units"
-        # An element lies in the unit of its tile, and all PEs have it at the same address.
-        index = np.arange(axis.size, dtype=np.int64)
-        tile, place = index // axis.places, index % axis.places
-        found = coordinates(ours, axis.source, index)
-        wanted = coordinates(theirs, axis.tiles, tile) if axis.count > 1 else {}
-        at, _ = found.pop(Level.ADDR, 0 * index), wanted.pop(Level.ADDR, None)
-        if found.keys() != wanted.keys() or any((found[lv] != wanted[lv]).any() for lv in found):
-            yield f"axis {axis.source} of `{source.name}` on other units than its tiles"
-            continue
-        first = tile % digits.local.size * axis.places + place
-        local = coordinates(ours, axis.source, first)
-        if (at != local.pop(Level.ADDR, 0 * index)).any() or local:
-            yield f"the tiles of axis {axis.source} at different addresses"
+        yield from _misplaced(axis, source.name, ours, theirs)
+
+
+def _misplaced(axis: TiledAxis, name: str, ours: Layout, theirs: Layout) -> Iterator[str]:
+    """Yield the reasons why the tiles of an axis of a value do not lie as its elements do."""
+    digits = tile_digits(theirs, axis)
+    if digits is None:
+        yield f"the tiles of axis {axis.source} in layout {theirs}"
+        return
+    tiles = digits.local.size * prod(group.size for group in digits.groups)
+    if axis.ring and (tiles != axis.count or axis.count * axis.places != axis.size):
+        yield f"the ring of axis {axis.source} in tiles that it does not fill"
+    # An element lies in the unit of its tile, and all PEs have it at the same address.
+    index = np.arange(axis.size, dtype=np.int64)
+    tile, place = index // axis.places, index % axis.places
+    found = coordinates(ours, axis.source, index)
+    wanted = coordinates(theirs, axis.tiles, tile) if axis.count > 1 else {}
+    at, _ = found.pop(Level.ADDR, 0 * index), wanted.pop(Level.ADDR, None)
+    if found.keys() != wanted.keys() or any((found[lv] != wanted[lv]).any() for lv in found):
+        yield f"axis {axis.source} of `{name}` on other units than its tiles"
+        return
+    first = tile % digits.local.size * axis.places + place
+    local = coordinates(ours, axis.source, first)
+    if (at != local.pop(Level.ADDR, 0 * index)).any() or local:
+        yield f"the tiles of axis {axis.source} at different addresses"

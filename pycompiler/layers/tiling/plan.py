@@ -135,8 +135,11 @@ def _exchanges(
     axis: TiledAxis, digits: TileDigits, others: IntArray, reach: IntArray, target: Target
 ) -> Iterator[Exchange]:
     """Yield the passes that bring the halo of an axis."""
-    halo = [(r, (r - axis.before) // axis.places) for r in range(axis.reach)]
-    halo = [(r, away) for r, away in halo if away and (axis.ring or abs(away) < axis.count)]
+    halo = [
+        (r, away)
+        for r in range(axis.reach)
+        if (away := (r - axis.before) // axis.places) and (axis.ring or abs(away) < axis.count)
+    ]
     if not halo:
         return
     count = digits.local.size

@@ -9,7 +9,7 @@ layout of one kind, which goes through the whole graph as chosen layouts do when
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -49,6 +49,10 @@ FAMILIES: Mapping[str, Family] = {
 EVERYWHERE = "rows", "columns_on_mabs"
 #: How many regions give families.
 LARGEST = 2
+
+#: A level, a stride and a size.
+_Digit = tuple[Level, int, int]
+_Takers = Mapping[Level, Sequence[int]]
 
 
 def add_families(
@@ -170,37 +174,64 @@ def family_layout(
     if family.reverse:
         order.reverse()
     ranges = all_ranges(target.level_range, value.dtype)
-    rest = list(shape)
-    below: list[tuple[Level, int, int]] = []
-    above: dict[int, list[tuple[Level, int, int]]] = {axis: [] for axis in range(len(shape))}
-    halves = MNDtype.HALF.words_per_long // value.dtype.words_per_long
-    for level in (Level.W, Level.PE):
-        if level is Level.PE and packed and halves > 1 and rest[last] % halves == 0:
-            below.append((Level.ADDR, 1, halves))
-            rest[last] //= halves
-        for digit in primes(ranges[level]):
-            if rest[last] > 1 or level is Level.W:
-                below.append((level, digit.stride, digit.size))
-                rest[last] = -(-rest[last] // digit.size)
-    for level in family.levels:
-        takers = [last] if level in family.inner else [*order, last] if spread else order
-        for digit in reversed(primes(ranges[level])):
-            for axis in takers:
-                long = rest[axis] > target.cycles * digit.size
-                if rest[axis] > 1 and (rest[axis] % digit.size == 0 or long):
-                    above[axis].insert(0, (level, digit.stride, digit.size))
-                    rest[axis] = -(-rest[axis] // digit.size)
-                    break
-    stride, placed = prod(size for level, _, size in below if level is Level.ADDR), {}
-    for axis in (last, *(axis for axis in reversed(range(len(shape))) if axis != last)):
-        own, lo = below if axis == last else [], 1
+    halves = MNDtype.HALF.words_per_long // value.dtype.words_per_long if packed else 1
+    rest, placed = list(shape), dict[int, list[Part]]()
+    below, rest[last] = _inner_digits(shape[last], ranges, halves)
+    others = [*order, last] if spread else order
+    takers = {level: [last] if level in family.inner else others for level in family.levels}
+    above = _outer_digits(rest, takers, ranges, target.cycles)
+    stride = prod(size for level, _, size in below if level is Level.ADDR)
+    for axis in sorted(range(len(shape)), key=lambda axis: (axis != last, -axis)):
+        own = below if axis == last else []
         addresses = [(Level.ADDR, stride, rest[axis])] if rest[axis] > 1 else []
         stride *= rest[axis]
-        placed[axis] = list[Part]()
         odd = packed and axis == last and rest[axis] & (rest[axis] - 1)
         outer = [*above[axis], *addresses] if odd else [*addresses, *above[axis]]
-        for level, at, size in (*own, *outer):
-            placed[axis].append(Part(lo, size, level, at))
-            lo *= size
-    like = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
+        placed[axis] = _stacked((*own, *outer))
+    like = Layout((), tuple(map(Broadcast, UNIT_LEVELS)))
     return built(shape, placed, like, value.dtype, target)
+
+
+def _stacked(digits: Iterable[_Digit]) -> list[Part]:
+    """Return the parts of an axis that has these digits, minor first."""
+    found: list[Part] = []
+    for level, stride, size in digits:
+        found.append(Part(prod(part.size for part in found), size, level, stride))
+    return found
+
+
+def _inner_digits(size: int, ranges: Mapping[Level, int], halves: int) -> tuple[list[_Digit], int]:
+    """Return the digits of an axis in words and PEs, and how many elements are left beside them.
+
+    If it can, each PE holds ``halves`` long words that become one.
+    """
+    found: list[_Digit] = []
+    for level in (Level.W, Level.PE):
+        if level is Level.PE and halves > 1 and size % halves == 0:
+            found.append((Level.ADDR, 1, halves))
+            size //= halves
+        for digit in primes(ranges[level]):
+            if size > 1 or level is Level.W:
+                found.append((level, digit.stride, digit.size))
+                size = -(-size // digit.size)
+    return found, size
+
+
+def _outer_digits(
+    rest: list[int], takers: _Takers, ranges: Mapping[Level, int], vector: int
+) -> list[list[_Digit]]:
+    """Give the units of each level to the axes that take them, and return the digits of each axis.
+
+    ``rest`` is left with how many elements each axis has beside them: if no digit divides these,
+    at least a ``vector``.
+    """
+    found: list[list[_Digit]] = [[] for _ in rest]
+    for level, axes in takers.items():
+        for digit in reversed(primes(ranges[level])):
+            for axis in axes:
+                long = rest[axis] > vector * digit.size
+                if rest[axis] > 1 and (rest[axis] % digit.size == 0 or long):
+                    found[axis].insert(0, (level, digit.stride, digit.size))
+                    rest[axis] = -(-rest[axis] // digit.size)
+                    break
+    return found

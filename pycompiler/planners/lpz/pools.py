@@ -115,14 +115,12 @@ class Pools:
         self.of: dict[str, int] = {}
         self.switches = [node for node in graph.nodes if node.op == SWITCH]
         for name in wanted:
-            self._variable(Variable((name,), fixed=True))
+            self._variable([name], fixed=True)
         for region in self.classes.regions():
-            own = tuple(name for name in region.values if name not in self.of)
-            self._variable(Variable(own, tuple(region.nodes), region))
+            self._variable(region.values, *region.nodes).region = region
         for node in graph.device_nodes():
             if is_anchored(node):
-                names = dict.fromkeys(n for n in (*node.inputs, *node.outputs) if n)
-                self._variable(Variable(tuple(n for n in names if n not in self.of), (node,)))
+                self._variable((*node.inputs, *node.outputs), node)
         # Operands of a region with a single element have no class. Their layout must stay without
         # digits, as the other operands expect.
         plain = {
@@ -133,7 +131,7 @@ class Pools:
         }
         for name in sorted(graph.device_values()):
             if name not in self.of:
-                self._variable(Variable((name,), fixed=name in plain))
+                self._variable([name], fixed=name in plain)
         for variable in self.variables:
             variable.add(variable.part_of(first))
         self._done: set[tuple[str, str, Layout]] = set()
@@ -143,9 +141,12 @@ class Pools:
         #: Whether products may cross groups. A small graph is planned once more, apart.
         self.cross_groups = known.apart or known.large or len(self.variables) >= SMALL
 
-    def _variable(self, variable: Variable) -> None:
-        self.of |= dict.fromkeys(variable.values, len(self.variables))
-        self.variables.append(variable)
+    def _variable(self, names: Iterable[str], *nodes: MNNode, fixed: bool = False) -> Variable:
+        """Add a variable of the values that no other has."""
+        own = tuple(name for name in dict.fromkeys(names) if name and name not in self.of)
+        self.of |= dict.fromkeys(own, len(self.variables))
+        self.variables.append(Variable(own, nodes, fixed=fixed))
+        return self.variables[-1]
 
     def again(self, best: Sequence[int]) -> tuple[list[int], bool]:
         """Return ``best`` with what earlier searches chose for variables whose values are alike.

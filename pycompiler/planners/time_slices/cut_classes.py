@@ -44,20 +44,19 @@ class Axes:
             for cut in cuts:
                 for axis in cut.axes:
                     self._classes.join(axis, cut.axes[0])
-            for name in (*node.inputs, *node.outputs):
-                if not name:
-                    continue
+            for name in filter(None, (*node.inputs, *node.outputs)):
                 for number, size in enumerate(graph.values[name].shape):
                     if size > 1 and (name, number) not in covered:
                         rigid.append(((name, number), f"{node.op} `{node.name}` needs it whole"))
         for node in nodes:
             found = [self.of(cut.axes[0]) for cut in self.cuts[node.name]]
-            for one in found:
+            for one, cut in zip(found, self.cuts[node.name], strict=True):
                 self.ops.setdefault(one, set()).add(node.op)
                 if found.count(one) > 1:
                     rigid.append((one, f"two axes of {node.op} `{node.name}` are cut alike"))
-            self.joined |= {self.of(c.axes[0]) for c in self.cuts[node.name] if c.joins}
-            self.added |= {axis for c in self.cuts[node.name] if c.joins for axis in c.axes}
+                if cut.joins:
+                    self.joined.add(one)
+                    self.added.update(cut.axes)
         for axis, reason in rigid:
             self.rigid.setdefault(self.of(axis), reason)
 

@@ -9,7 +9,7 @@ from math import ceil, gcd, lcm
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
-from ...layers.base import banks_of, layout_of
+from ...layers.base import Cut, banks_of, layout_of
 from ...layers.half_conversions import NARROW, WIDEN
 from ...layers.operators import LAYERS
 from ...layers.products.roles import SHORTER, precision, roles_of
@@ -284,22 +284,24 @@ class Cuts:
             )
             if tiles:
                 return tiles
-        best: tuple[tuple[int, bool, int, int, int, int], Axis] | None = None
-        for one, cut in cuts:
-            words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
-            place = min(number for _, number in cut.axes)
-            shared = len(self.members[one]).bit_length() if few else 0
-            # A cut of an axis that lies in Addr leaves no unit without work.
-            local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
-            rank = -shared, one not in self.axes.joined, words, local, -place, self.now(one)
-            if best is None or rank > best[0]:
-                best = rank, one
-        if best is None:
+        if not cuts:
             return ()
+        one, _ = max(cuts, key=lambda item: self._rank(item[0], item[1], found, factor, few))
         # If the class has no size that is small enough, take any finer one: later cuts do the rest.
-        size = self.finer(best[1], factor * self.fineness) or self.finer(best[1], 1.0)
+        size = self.finer(one, factor * self.fineness) or self.finer(one, 1.0)
         assert size is not None
-        return ((best[1], size),)
+        return ((one, size),)
+
+    def _rank(
+        self, one: Axis, cut: Cut, found: TimeSlices, factor: float, few: bool
+    ) -> tuple[int, ...]:
+        """Return what is larger the better it is to cut a class."""
+        words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
+        place = min(number for _, number in cut.axes)
+        shared = len(self.members[one]).bit_length() if few else 0
+        # A cut of an axis that lies in Addr leaves no unit without work.
+        local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
+        return -shared, one not in self.axes.joined, words, local, -place, self.now(one)
 
 
 #: Anchored operators. If they join slices, most cannot work on a shorter last slice.

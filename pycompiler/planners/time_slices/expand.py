@@ -16,7 +16,6 @@ from itertools import product
 
 from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
-from ...layers.base import Cut
 from ...layers.split_concat import CONCAT, SPLIT
 from ...pfvm.device_functions import RECUT
 from ...pfvm.names import reserved
@@ -45,16 +44,12 @@ class _Cutter:
         self.node_names = {node.name for node in self.graph.nodes}
         self.slice_names: dict[tuple[str, int], str] = {}
         self.phase: dict[str, int] = {}
+        self.producers, self.split = self.graph.producers(), set[str]()
 
     def run(self) -> MNGraph:
-        groups = self._groups()
-        whole = self.found.annotated()
+        groups, whole = self._groups(), self.found.annotated()
         outside = {name for _, name in self.graph.outputs}
-        for node in self.graph.nodes:
-            if _reads_whole(node):
-                outside.update(node.inputs)
-        made = self.graph.producers()
-        split: set[str] = set()
+        outside |= {name for node in self.graph.nodes if _reads_whole(node) for name in node.inputs}
         for number, node in enumerate(self.graph.nodes):
             segment = node.segment or 0
             if node.side is Side.HOST:
@@ -66,12 +61,8 @@ class _Cutter:
                         self.values[name] = whole.values[name]
                 self._add((segment, self.phase[node.name], 0, (), number, 0), node)
                 continue
-            for name in dict.fromkeys(n for n in node.inputs if n):
-                maker = made.get(name)
-                given = maker is None or _reads_whole(maker)
-                if given and name not in split and self.found.cut_axes(name):
-                    split.add(name)
-                    self._cut(SPLIT, name, whole, node, (segment, -1, 0, (), number, 0))
+            for name in self._given(node):
+                self._cut(SPLIT, name, whole, node, (segment, -1, 0, (), number, 0))
             self._slices_of(number, node, groups[node.name])
             for name in node.outputs:
                 if name in outside and self.found.cut_axes(name):
@@ -120,6 +111,15 @@ class _Cutter:
         self.values[called] = replace(value, name=called, type=type, origin=origin)
         return called
 
+    def _given(self, node: MNNode) -> Iterator[str]:
+        """Yield what a node reads in slices and finds whole, and that no node before it reads."""
+        for name in node.inputs:
+            maker = self.producers.get(name)
+            given = maker is None or _reads_whole(maker)
+            if given and name not in self.split and self.found.cut_axes(name):
+                self.split.add(name)
+                yield name
+
     # -- nodes ---------------------------------------------------------------------------------
 
     def _add(self, key: _Key, node: MNNode) -> None:
@@ -138,23 +138,22 @@ class _Cutter:
         self._add(key, MNNode(called, op, *(ends if op == SPLIT else ends[::-1])).near(like))
 
     def _slices_of(self, number: int, node: MNNode, group: int) -> None:
-        cuts = [(one, cut) for one, cut in self.found.axes.of_node(node) if one in self.order]
-        classes = [one for one in self.order if one in dict(cuts)]
-        joined = [one for one in classes if dict(cuts)[one].joins]
+        cuts = dict(self.found.axes.of_node(node))
+        classes = [one for one in self.order if one in cuts]
+        joined = {one: cut.joins for one, cut in cuts.items() if cut.joins and one in self.order}
         counts = [self.found.count(one) for one in classes]
         key = node.segment or 0, self.phase[node.name], group
         totals: dict[tuple[int, ...], str] = {}
         for at in product(*map(range, counts)):
             index = dict(zip(classes, at, strict=True))
-            place = tuple(index.get(one, -1) for one in self.order) if classes else ()
-            flat = _flat(at, counts)
-            sliced = replace(node, slice=flat) if classes else node
+            flat, sliced, place = _flat(at, counts), node, tuple[int, ...]()
             if classes:
                 name = reserved(f"{node.name}.t{flat}", self.node_names)
-                sliced = replace(sliced, name=name, origin=f"{node.name}.t")
-            inputs = tuple(self._slice(n, index) if n else n for n in node.inputs)
+                sliced = replace(node, name=name, slice=flat, origin=f"{node.name}.t")
+                place = tuple(index.get(one, -1) for one in self.order)
+            inputs = tuple(self._slice(name, index) for name in node.inputs)
             if not joined:
-                outputs = tuple(self._slice(n, index) if n else n for n in node.outputs)
+                outputs = tuple(self._slice(name, index) for name in node.outputs)
                 made = replace(sliced, inputs=inputs, outputs=outputs)
                 self._add((*key, place, number, 0), made)
                 continue
@@ -164,14 +163,13 @@ class _Cutter:
             part = self._new(out, f"{out}.part", flat, index)
             self._add((*key, place, number, 0), replace(sliced, inputs=inputs, outputs=(part,)))
             if kept in totals:
-                total = self._slice(out, index) if last else None
-                total = total or self._new(out, f"{out}.sum", flat, index)
+                joins = next(iter(joined.values()))
+                new = self._slice(out, index) if last else self._new(out, f"{out}.sum", flat, index)
                 name = reserved(f"{node.name}.join{flat}", self.node_names)
-                join = MNNode(name, _joins(cuts), (totals[kept], part), (total,))
-                join = join.near(node)
+                join = MNNode(name, joins, (totals[kept], part), (new,)).near(node)
                 join = replace(join, slice=flat, origin=f"{node.name}.join")
                 self._add((*key, place, number, 1), join)
-                part = total
+                part = new
             totals[kept] = part
 
     # -- order ---------------------------------------------------------------------------------
@@ -181,13 +179,11 @@ class _Cutter:
 
         Nodes of one phase that sliced values connect have the same group number.
         """
-        made = self.graph.producers()
         together = DisjointSets[str]()
-
         for node in self.graph.nodes:
             phase = 0
             for name in node.inputs:
-                maker = made.get(name)
+                maker = self.producers.get(name)
                 if maker is None or maker.side is Side.HOST or maker.segment != node.segment:
                     continue
                 joined = any(
@@ -197,7 +193,7 @@ class _Cutter:
                 phase = max(phase, self.phase[maker.name] + joined)
             self.phase[node.name] = phase
             for name in node.inputs:
-                maker = made.get(name)
+                maker = self.producers.get(name)
                 if maker is None or not self.found.cut_axes(name):
                     continue
                 if RECUT in (node.op, maker.op):
@@ -238,8 +234,3 @@ def _flat(at: Sequence[int], counts: Sequence[int]) -> int:
     for number, count in zip(at, counts, strict=True):
         flat = flat * count + number
     return flat
-
-
-def _joins(cuts: Sequence[tuple[Axis, Cut]]) -> str:
-    """Return the operator that joins the partial results of slices."""
-    return next(cut.joins for _, cut in cuts if cut.joins)
