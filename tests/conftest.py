@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from forked import Forks
@@ -23,13 +23,12 @@ settings.register_profile("long", _SETTINGS)
 settings.load_profile("long" if os.environ.get("EMU2_LONG") else "gate")
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Skip tests marked ``long`` outside of `make test-long`: others prove nearly the same."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests marked ``long`` to `make test-long`: others prove nearly the same."""
     if not os.environ.get("EMU2_LONG"):
-        skipped = pytest.mark.skip(reason="runs in `make test-long`")
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(skipped)
+        left = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")

@@ -208,7 +208,7 @@ def test_every_rewrite_has_a_case() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(tried(3)))
+@pytest.mark.parametrize("number", range(tried(2, 30)))
 @pytest.mark.parametrize("name", CASES)
 def test_alone(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fires, and results are those without it and near those of another library."""
