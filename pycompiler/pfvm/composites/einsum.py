@@ -120,10 +120,13 @@ def _product(
     ):
         moved = _moved(write, factor, order)
         middle = rows if factor is one else inner
-        shape = (*outer, prod(sizes[n] for n in middle), prod(sizes[n] for n in last))
-        parts.append(write.op("Reshape", moved, write.ints(shape)))
+        # Without a batch, rows stay axes of their own: flat ones of odd sizes would move.
+        flat = [prod(sizes[n] for n in middle)]
+        between = [sizes[n] for n in rows] if factor is one and rows and not batch else flat
+        shape = (*outer, *between, prod(sizes[n] for n in last))
+        parts.append(write.reshape(moved, shape))
     found = write.op("MatMul", *parts)
-    return _Factor(write.op("Reshape", found, write.ints([sizes[n] for n in labels])), labels)
+    return _Factor(write.reshape(found, [sizes[n] for n in labels]), labels)
 
 
 def _moved(write: Writer, factor: _Factor, order: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -109,6 +108,6 @@ def _matrix(size: int, parts: int, count: int, half: bool, inverse: bool) -> Arr
 
 def _multiplied(write: Writer, value: str, front: Sequence[int], matrix: Array, parts: int) -> str:
     rows, columns = matrix.shape
-    flat = write.reshape(value, [prod(front), rows])
+    flat = write.reshape(value, [*front, rows])
     found = write.op("MatMul", flat, write.own(matrix, "turns"))
     return write.reshape(found, [*front, columns // parts, parts])
