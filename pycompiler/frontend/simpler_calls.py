@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from .memory import read_owners
 from .plain_operators.replacements import not_expressible
+from .slice_writes import join_writes
 
 _ATEN = torch.ops.aten
 _NONE = torch._C.parse_schema("none() -> ()")
@@ -63,6 +64,8 @@ def with_simpler_calls(program: torch.export.ExportedProgram) -> torch.export.Ex
     if any(map(_writes, program.graph_module.graph.nodes)):
         program = program.run_decompositions({})
     graph = program.graph_module.graph
+    with program.graph_module._set_replace_hook(program.graph_signature.get_replace_hook()):
+        join_writes(graph)
     for owner in read_owners(graph):
         values = [node.meta.get("val") for node in owner.all_input_nodes]
         if not all(x.is_contiguous() for x in values if isinstance(x, torch.Tensor)):

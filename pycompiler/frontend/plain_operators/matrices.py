@@ -150,9 +150,15 @@ def _solve_ex(
     a: torch.Tensor, b: torch.Tensor, *, left: bool = True, check_errors: bool = False
 ) -> Any:
     vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
-    right = b[..., None] if vector else b
-    found, pivots, _, _ = _factored("linalg.solve", a)
-    result = _lu_solve(found, pivots, right, left=left or vector)
+    right, left = b[..., None] if vector else b, left or vector
+    if left and a.shape[:-2] == right.shape[:-2]:
+        # The rows of b go along: they need no exchanges of their own.
+        both, pivots, _, _ = _factored("linalg.solve", torch.cat([a, right], -1))
+        found, right = both[..., : a.shape[-1]], both[..., a.shape[-1] :]
+        result = _solved(found, right, upper=True, unit=False)
+    else:
+        found, pivots, _, _ = _factored("linalg.solve", a)
+        result = _lu_solve(found, pivots, right, left=left)
     return (result[..., 0] if vector else result), found, pivots, _info(a)
 
 

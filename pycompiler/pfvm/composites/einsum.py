@@ -112,19 +112,13 @@ def _product(
             for factor, kept in ((one, batch + rows), (other, batch + columns))
         )
         return _Factor(write.op("Mul", *wide), labels)
-    outer = [sizes[label] for label in batch]
+    # Without a batch, rows stay axes of their own: flat ones of odd sizes would move.
+    left = (batch, rows, inner) if batch or not rows else (rows, inner)
     parts = []
-    for factor, order, last in (
-        (one, batch + rows + inner, inner),
-        (other, batch + inner + columns, columns),
-    ):
-        moved = _moved(write, factor, order)
-        middle = rows if factor is one else inner
-        # Without a batch, rows stay axes of their own: flat ones of odd sizes would move.
-        flat = [prod(sizes[n] for n in middle)]
-        between = [sizes[n] for n in rows] if factor is one and rows and not batch else flat
-        shape = (*outer, *between, prod(sizes[n] for n in last))
-        parts.append(write.reshape(moved, shape))
+    for factor, (kept, *flat) in ((one, left), (other, (batch, inner, columns))):
+        moved = _moved(write, factor, "".join((kept, *flat)))
+        joined = [prod(sizes[label] for label in labels) for labels in flat]
+        parts.append(write.reshape(moved, [*(sizes[label] for label in kept), *joined]))
     found = write.op("MatMul", *parts)
     return _Factor(write.reshape(found, [sizes[n] for n in labels]), labels)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from compiling import context, with_seeds
@@ -70,3 +72,54 @@ def test_a_write_to_many_places_stays_on_the_device(step: int, tmp_path: Path) -
     function = context("emu2:mini").compile(written, given, tmp_path / "out")
     assert function.report.facts["host_fallback"] == []
     assert torch.equal(function(given)["x"].cpu(), written(given)["x"])
+
+
+def _updated(rng: random.Random, x: Any) -> Any:
+    """Write drawn parts of a matrix in place, in terms of other parts of it, and return a part."""
+    rows, columns = x.shape
+    for _ in range(rng.randint(2, 5)):
+        i, j, step = rng.randrange(rows - 3), rng.randrange(columns - 3), rng.choice((1, 1, 2))
+        high, wide = rng.randint(1, rows - i - 2), rng.randint(1, columns - j - 2)
+        own = x[i : i + high : step, j : j + wide : step]
+        kind = rng.choice(("update", "outer", "neighbours", "column", "row", "all", "number"))
+        if kind == "update":
+            x[i : i + high : step, j : j + wide : step] += 0.5 * own
+        elif kind == "outer":
+            x[i : i + high, j : j + wide] -= x[i : i + high, j, None] * x[i, j : j + wide]
+        elif kind == "neighbours":
+            below = x[i + 2 : i + 2 + high : step, j : j + wide : step]
+            beside = x[i : i + high : step, j + 1 : j + 1 + wide : step]
+            x[i : i + high : step, j : j + wide : step] = own - below * beside
+        elif kind == "column":
+            x[i:, j] = x[i:, j + 1] - x[i, j]
+        elif kind == "row":
+            x[i, j:] = 2 * x[i + 1, j:]
+        elif kind == "all":
+            x[:, j : j + wide] = x[:, j + 1 : j + 1 + wide] + x[:, j : j + wide]
+        else:
+            x[i : i + high, j : j + wide : step] = 3.0
+    return x[rng.randrange(rows) :, rng.randrange(columns)]
+
+
+def test_drawn_updates(tmp_path: Path) -> None:
+    """numpy writes in place; reads before, after, inside of and around a write see its values."""
+
+    def check(seed: int) -> None:
+        rng, drawn = random.Random(seed), np.random.default_rng(seed)
+        shape = rng.randint(5, 12), rng.randint(5, 12)
+        start = drawn.integers(-3, 4, shape).astype(rng.choice((np.float32, np.float64)))
+        wanted = start.copy()
+        part = _updated(random.Random(seed), wanted)
+
+        def updated(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            x = given["x"].clone()
+            return {"part": _updated(random.Random(seed), x), "x": x}
+
+        given = {"x": torch.from_numpy(start)}
+        function = context("emu2:mini").compile(updated, given, tmp_path / f"{seed}")
+        assert function.report.facts["host_fallback"] == [], f"seed {seed}"
+        results = function(given)
+        assert np.array_equal(results["x"].cpu().numpy(), wanted), f"seed {seed}"
+        assert np.array_equal(results["part"].cpu().numpy(), part), f"seed {seed}"
+
+    with_seeds(check, 4, 60)

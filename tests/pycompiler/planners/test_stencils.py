@@ -164,7 +164,9 @@ def test_an_update_stays_at_its_place() -> None:
     found = run(result, {"u": given["u"].numpy()}, "mncore2")["y"]
     np.testing.assert_allclose(found, function(given)["y"].numpy(), rtol=BOUND, atol=BOUND)
     tiles = [dict(node.attributes) for node in result.graph.nodes if node.op == TILES]
-    assert sum(facts["reach"] != facts["places"] for facts in tiles) <= sweeps
+    # Constants that say which rows or columns are written are cut along one axis.
+    grids = [facts for facts in tiles if len(facts["axes"]) == 2]
+    assert sum(facts["reach"] != facts["places"] for facts in grids) <= sweeps
 
 
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
