@@ -32,7 +32,7 @@ from pycompiler.runtime.device import Board, find_device
 
 LONG = "EMU2_LONG" in os.environ
 SEED = int(os.environ.get("EMU2_MUTATION_SEED", secrets.randbits(32) if LONG else 1))
-COUNT = 10_000 if LONG else 250
+COUNT = 10_000 if LONG else 150
 FIRST, END = map(int, os.environ.get("EMU2_MUTATION_EXAMPLES", f"0:{COUNT}").split(":"))
 #: Seconds of the processor, and seconds of the clock for steps that wait.
 SECONDS, CLOCK = 10, 120

@@ -79,7 +79,7 @@ FIRST = {row.op: row for row in reversed(ROWS) if not row.slow}
 
 def _marked(number: int, row: Row) -> Any:
     """Return the row for parametrize; `make test` has the first of each operator, and others."""
-    has = FIRST.get(row.op) is row or (number % 5 == 0 and not row.slow)
+    has = FIRST.get(row.op) is row or (number % 10 == 0 and not row.slow)
     return pytest.param(row, id=name_of(row), marks=() if has else pytest.mark.long)
 
 

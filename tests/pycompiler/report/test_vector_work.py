@@ -155,4 +155,4 @@ def test_no_program_is_below_the_bound() -> None:
             assert not report["host_fallback"]
             assert report["cycles"] >= report["bound"]["cycles"] >= report["bound"]["vector"]
 
-    with_seeds(check, 12, 300)
+    with_seeds(check, 6, 300)
