@@ -26,7 +26,8 @@ from ..code.lines import (
     alu_step,
     single_step,
 )
-from ..code.nest import Nest, whole_runs
+from ..code.nest import Nest, stages, whole_runs
+from ..cost.sequence import waiting_steps
 from ..graph.digits import parts
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
@@ -100,32 +101,34 @@ class Store(Layer):
         yield from other_layouts({place.name: _EVERYWHERE}, graph, target)
 
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
-        """Return the code; that of an upload if a row is not apart from the others."""
-        windows = _windows_of(node, graph, target)
-        if windows is None:
-            return uploaded(graph.values[node.inputs[2]], graph.values[node.inputs[0]], target)
-        return _code(node, graph, windows, target)
+        """Return the code that writes the row alone or, if that takes no more steps, all."""
+        return _chosen(node, graph, target)[1]
 
 
 def written_whole(graph: MNGraph, target: Target) -> dict[str, str]:
     """Return why new values are written as a whole, by old value."""
     stores = [node for node in graph.device_nodes() if node.op == STORE]
-    whole = [node.inputs[0] for node in stores if _windows_of(node, graph, target) is None]
-    return dict.fromkeys(whole, "its layout has other rows beside a row everywhere")
+    whole = [node.inputs[0] for node in stores if not _chosen(node, graph, target)[0]]
+    return dict.fromkeys(whole, "in its layout, its new row alone would take as many cycles")
 
 
 def _axis(node: MNNode) -> int:
     return int(str(dict(node.attributes)["axis"]))
 
 
-def _windows_of(node: MNNode, graph: MNGraph, target: Target) -> _Windows | None:
-    new = graph.values[node.inputs[2]]
-    return _windows(layout_of(new), new.shape, _axis(node), target)
+def _chosen(node: MNNode, graph: MNGraph, target: Target) -> tuple[bool, Nest]:
+    """Return the code with the fewest steps, and whether that writes the row alone."""
+    old, _, new = (graph.values[name] for name in node.inputs)
+    ways: list[tuple[bool, Nest]] = [(False, list(uploaded(new, old, target)))]
+    windows = _windows(layout_of(new), new.shape, _axis(node), target)
+    if windows is not None:
+        ways.append((True, list(_code(node, graph, windows, target))))
+    return min(ways, key=lambda way: waiting_steps(stages(way[1], target), target))
 
 
 @lru_cache(maxsize=1024)
 def _windows(layout: Layout, shape: tuple[int, ...], axis: int, target: Target) -> _Windows | None:
-    """Return the windows; None if they are the whole value, or depend on more than bits."""
+    """Return the windows; None if the value is too small, or they depend on more than bits."""
     plan, block = plan_transfer(layout, target), target.mv_block
     if plan.across or plan.to_pe.turns * plan.to_l1.turns > 1 or layout.slices > 1:
         return None
@@ -145,10 +148,9 @@ def _windows(layout: Layout, shape: tuple[int, ...], axis: int, target: Target) 
     # The windows of the last rows may not reach beyond the value: they begin earlier.
     span = starts[-1] + count
     most = min(int(start.max()), blocks.shape[1] - span)
-    words = len(blocks) * len(starts) * count * each
     room = min(target.dar_entries * block, target.words("l2bm") - target.dar_rows)
     apart = most < start.max() and span > len(starts) * count
-    if most < 0 or most % step or apart or words >= blocks.size * each or words > room:
+    if most < 0 or most % step or apart or len(blocks) * len(starts) * count * each > room:
         return None
     begin = np.minimum(start, most)[:, None] + starts
     at, ends = blocks[:, begin], blocks[:, begin + count - 1]

@@ -27,7 +27,8 @@ from .names import all_names, reads_of, rename
 from .with_nodes import with_nodes
 
 _WHOLE = "pycompiler.written_whole"
-_SHARED = "other operators read the old value"
+#: What ends the name of the new value in LM.
+_READ = ".read"
 
 
 def written_whole(model: onnx.ModelProto) -> dict[str, str]:
@@ -50,7 +51,7 @@ def store_rows(
         return model
     graph, nodes, last = onnx.GraphProto(), list[onnx.NodeProto](), list[onnx.NodeProto]()
     graph.node.extend(model.graph.node)
-    rename(graph, {new: _read(new) for new in stores})
+    rename(graph, {new: new + _READ for new in stores})
     # A store holds up all that reads DRAM, so stores come last if LM has room for the values.
     values = sum(prod(types[new].shape) for new in stores)
     for own, node in zip(model.graph.node, graph.node, strict=True):
@@ -81,19 +82,14 @@ def _stores(
         if source != old or _turned(axes, behind) != sorted(axes):
             continue
         known = {n: array_of(data[n]) for n in scatter.input if n in data}
-        write, reason = Writer(scatter, types, taken, known, target), _SHARED
-        if all(reads[name] == 1 for name in (old, *(one.output[0] for one in before))):
-            reason = _written(write, old, new, axes)
+        write = Writer(scatter, types, taken, known, target)
+        alone = all(reads[name] == 1 for name in (old, *(one.output[0] for one in before)))
+        reason = _written(write, old, new, axes) if alone else "other operators read the old value"
         if reason:
             whole[old] = reason
         else:
             stores[new] = write
     return stores, whole
-
-
-def _read(new: str) -> str:
-    """Return the name of the new value in LM."""
-    return f"{new}.read"
 
 
 def _moves(name: str, makers: Mapping[str, onnx.NodeProto]) -> tuple[list[onnx.NodeProto], str]:
@@ -135,6 +131,6 @@ def _written(write: Writer, old: str, new: str, axes: Sequence[int]) -> str:
     if count != 1 or not depth:
         return f"{count} rows of it are new"
     place = write.cast(place, "int32")
-    with write.as_one(STORE, old, place, _read(new), axis=axes[axis]):
-        write.op("Identity", _read(new), result=new)
+    with write.as_one(STORE, old, place, new + _READ, axis=axes[axis]):
+        write.op("Identity", new + _READ, result=new)
     return ""
