@@ -32,7 +32,7 @@ def _call(module: torch.nn.Module, names: Collection[str]) -> Callable[[dict[str
         signature = inspect.signature(module.forward)
     except (TypeError, ValueError):  # some compiled modules have no signature
         return module
-    if _takes(signature, **dict.fromkeys(names)):
+    if _takes(signature, **dict.fromkeys(map(str, names))):
         return lambda tensors: module(**tensors)
     if not _takes(signature, {}):
         raise _wrap(module, names, f"its forward takes {_parameters(signature)}")

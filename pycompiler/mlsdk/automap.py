@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,7 +60,12 @@ class Arguments:
         bound.apply_defaults()
         look_into_caches(bound.arguments)
         found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
-        self._leaves = {".".join(map(_step, path)): _own(leaf) for path, leaf in found}
+        self._leaves: dict[str, Any] = {}
+        for path, leaf in found:
+            name = ".".join(map(_step, path))
+            while name in self._leaves:  # a key with a dot
+                name += "'"
+            self._leaves[name] = _own(leaf)
 
     @property
     def tensors(self) -> dict[str, TensorLike]:
@@ -77,7 +82,7 @@ class Arguments:
     def check(self, call: Arguments) -> None:
         """Raise P0603 unless ``call`` differs from these arguments only in its tensors."""
         signature = f"the structure given at compile time, with tensors {', '.join(self.tensors)}"
-        if call.tree != self.tree:
+        if call._leaves.keys() != self._leaves.keys():
             raise error("P0603", problem="they have another structure", signature=signature)
         for name, mine in self._leaves.items():
             its = call._leaves[name]
@@ -91,11 +96,15 @@ class Arguments:
 
 
 def _is_tensor(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor | TensorProxy)
+    return isinstance(leaf, TensorLike)
 
 
 def _own(leaf: Any) -> Any:
-    """Return a leaf; of an array a copy, because the caller may change it later."""
+    """Return a leaf; of an array a copy, because the caller may change it later. P0704."""
+    inside = leaf if isinstance(leaf, Set) else getattr(leaf, "__dict__", {}).values()
+    if not isinstance(leaf, TensorLike | torch.nn.Module) and any(map(_is_tensor, inside)):
+        legal = "in tuples, lists, dicts and registered classes: see register_pytree_dataclass"
+        raise error("P0704", name="tensors", value=f"in a {type(leaf).__name__}", legal=legal)
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
@@ -136,7 +145,7 @@ class Results:
         look_into_caches(result)
         leaves, self._tree = pytree.tree_flatten(result)
         self._cached = leaves_of_caches(result)
-        self._leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        self._leaves = [None if isinstance(leaf, torch.Tensor) else _own(leaf) for leaf in leaves]
         return {f"out{n}": leaf for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
 
     def unflatten(self, outputs: Mapping[str, TensorProxy]) -> Any:

@@ -16,8 +16,8 @@ from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
 from ..frontend.modules import as_function
 from ..options import parse_options
-from ..pfvm.registered import set_defaults
-from ..pfvm.session import Array, with_cuda
+from ..pfvm.registered import registered, set_defaults, updates
+from ..pfvm.session import with_cuda
 from ..runtime.device import Board
 from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
@@ -107,7 +107,7 @@ class Context:
         """
         self._check_valid()
         self.registry.check()
-        folder = _folder(codegen_dir)
+        folder = folder_of(codegen_dir)
         for name, value, kind, legal in (
             ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
             ("num_compiler_threads", num_compiler_threads, int, "a count, -1 or None"),
@@ -127,14 +127,17 @@ class Context:
         def make_model() -> onnx.ModelProto:
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
-            sample = {name: _sample(value) for name, value in inputs.items()}
+            # The exporter refuses inputs that are not tensors.
+            sample = {n: v.cpu() if isinstance(v, TensorProxy) else v for n, v in inputs.items()}
             called, step = as_function(function, sample), training
             if groups:
                 (called, added), step = with_training(called, groups, list(sample)), True
                 sample |= added
             with settings.noted():
                 model = export(called, sample, export_kwargs, self.registry.tensors, step)
-            set_defaults(model, self._state)
+            names = registered(model)
+            self.registry.check_apart({names[old] for old in updates(model).values()})
+            set_defaults(model, lambda name: self.registry.values[name].values())
             return model
 
         with with_cuda(self.device.on_gpu):
@@ -186,7 +189,7 @@ class Context:
         function is for another machine, P0608.
         """
         self._check_valid()
-        folder = _folder(path)
+        folder = folder_of(path)
         with with_cuda(self.device.on_gpu):
             found = load_function(folder, self._board, self.registry.values)
         return renewed(CompiledFunction(found, folder), Settings(self.registry).renew)
@@ -226,21 +229,13 @@ class Context:
         if self._board is not None:
             self._board.close()
 
-    def _state(self, name: str) -> Array:
-        return self.registry.values[name].values()
-
     def _check_valid(self) -> None:
         if self._invalid:
             raise error("P0607", device=self.device.name)
 
 
-def _folder(path: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(path)
-    except TypeError as problem:
-        raise error("P0003", path=path, reason="it is no path") from problem
-
-
-def _sample(value: TensorLike) -> torch.Tensor:
-    """Return a sample input; the exporter refuses inputs that are not tensors."""
-    return value.cpu() if isinstance(value, TensorProxy) else value
+def folder_of(path: str | os.PathLike[str], name: str = "codegen_dir") -> Path:
+    """Return the argument ``name`` as a path. P0704."""
+    if not isinstance(path, str | os.PathLike):
+        raise error("P0704", name=name, value=repr(path), legal="a str or a path")
+    return Path(path)

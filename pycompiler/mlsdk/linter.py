@@ -51,7 +51,7 @@ def lint(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            export(as_function(function, inputs), inputs)
+            export(as_function(function, inputs if isinstance(inputs, Mapping) else ()), inputs)
             refused = []
         except PycompilerError as problem:
             place = problem.place or model_place(problem)

@@ -7,6 +7,7 @@ change it without a new compilation.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -40,7 +41,7 @@ class MNCoreOptimizer(torch.optim.Optimizer):
         #: Called with a tensor of the state whose values the host has changed.
         self._watchers: list[weakref.WeakMethod[Callable[[torch.Tensor], None]]] = []
         #: The rates that the state has, as the host gave them.
-        self._pushed: list[Any] = []
+        self._pushed: list[float] = []
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: _Group) -> None:
@@ -51,10 +52,9 @@ class MNCoreOptimizer(torch.optim.Optimizer):
         kind = torch.float64 if wide else torch.float32
         shared = {name: torch.zeros((), dtype=kind) for name in self.shared_state}
         group[_SHARED] = {_RATE: torch.tensor(float(group[RATE]), dtype=kind), **shared}
-        self._pushed.append(group[RATE])
+        self._pushed.append(float(group[RATE]))
         for parameter in group["params"]:
-            names = self.kept_state(group)
-            self.state[parameter] = {name: torch.zeros_like(parameter) for name in names}
+            self.state[parameter] = {n: torch.zeros_like(parameter) for n in self.kept_state(group)}
 
     @classmethod
     def kept_state(cls, group: _Group) -> tuple[str, ...]:
@@ -111,11 +111,12 @@ class MNCoreOptimizer(torch.optim.Optimizer):
                 changed(tensor)
 
     def push_rates(self) -> None:
-        """Bring the rates that the host changed to the device."""
+        """Bring the rates that the host changed to the device. P0704 for what is no number."""
         for number, group in enumerate(self.param_groups):
-            if group[RATE] != self._pushed[number]:
-                self._pushed[number] = group[RATE]
-                self._changed(group[_SHARED][_RATE].fill_(float(group[RATE])))
+            _check_numbers(-math.inf, lr=group[RATE])
+            if (rate := float(group[RATE])) != self._pushed[number]:
+                self._pushed[number] = rate
+                self._changed(group[_SHARED][_RATE].fill_(rate))
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load settings and state, into the same tensors, on the device too. P0704."""
@@ -145,7 +146,7 @@ class MNCoreOptimizer(torch.optim.Optimizer):
                 )
         for group, saved in zip(self.param_groups, groups, strict=True):
             group.update({k: v for k, v in saved.items() if k not in ("params", _SHARED)})
-        self._pushed = [group[RATE] for group in self.param_groups]
+        self._pushed = [float(group[RATE]) for group in self.param_groups]
         with torch.no_grad():
             for path, tensor in known.items():
                 tensor.copy_(given[path])
@@ -168,7 +169,7 @@ class MNCoreSGD(MNCoreOptimizer):
         nesterov: bool = False,
     ):
         """P0704 for a negative number, or Nesterov momentum without momentum or with dampening."""
-        _check_positive(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        _check_numbers(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             legal = "False without momentum or with dampening"
             raise error("P0704", name="nesterov", value="True", legal=legal)
@@ -210,8 +211,9 @@ class MNCoreAdam(MNCoreOptimizer):
         chainer_use_torch: bool = True,
     ):
         """P0704 for a number out of range, P0703 for another formula than torch's."""
-        _check_positive(lr=lr, eps=eps, weight_decay=weight_decay)
-        if not all(0 <= beta < 1 for beta in betas):
+        _check_numbers(lr=lr, eps=eps, weight_decay=weight_decay)
+        pair = isinstance(betas, tuple | list) and len(betas) == 2
+        if not pair or not all(isinstance(beta, float | int) and 0 <= beta < 1 for beta in betas):
             raise error("P0704", name="betas", value=repr(betas), legal="two numbers in [0, 1)")
         if not chainer_use_torch:
             reason, remedy = "only torch's formula is here", "leave it out"
@@ -303,9 +305,11 @@ def _decayed(parameter: torch.Tensor, grad: torch.Tensor, decay: float) -> torch
     return grad.add(parameter, alpha=decay) if decay else grad
 
 
-def _check_positive(**numbers: float) -> None:
+def _check_numbers(least: float = 0.0, **numbers: Any) -> None:
+    """Raise P0704 for what is no finite number from ``least`` on."""
     for name, number in numbers.items():
-        if not isinstance(number, float | int) or number < 0:
+        one = isinstance(number, torch.Tensor) and number.numel() == 1
+        if not (one or isinstance(number, float | int)) or not least <= number < math.inf:
             raise error("P0704", name=name, value=repr(number), legal="a number from 0 on")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import pairwise
+
 import torch
 from torch.utils.hooks import RemovableHandle
 
@@ -43,7 +46,9 @@ class ContextRegistry:
         """Return the tensors that were registered, by name."""
         return dict(self._tensors)
 
-    def register(self, prefix: str, module_or_optimizer: object) -> None:
+    def register(
+        self, prefix: str, module_or_optimizer: torch.nn.Module | torch.optim.Optimizer
+    ) -> None:
         """Name all parameters and buffers of a module ``prefix.<path>`` and register them.
 
         Of an optimizer, the state is registered; one of torch gets its state here, for the
@@ -61,11 +66,8 @@ class ContextRegistry:
             self.optimizers[prefix] = module_or_optimizer
             self._hooks.append(module_or_optimizer.register_step_pre_hook(_refuse_step))
             return
-        module = module_or_optimizer
-        if not isinstance(module, torch.nn.Module):
-            raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
-        set_tensor_name_in_module(module, prefix)
-        for _, tensor in tensors_of(module):
+        set_tensor_name_in_module(module_or_optimizer, prefix)
+        for _, tensor in tensors_of(module_or_optimizer):
             self.add(tensor)
 
     def add(self, tensor: torch.Tensor) -> None:
@@ -104,8 +106,8 @@ class ContextRegistry:
                 self.values[name].load(to_array(tensor))
 
     def find(self, tensor: torch.Tensor) -> Registered:
-        """Return the value of a registered tensor. P0608."""
-        for name, known in self._tensors.items():
+        """Return the value of a registered tensor, by its last name. P0608."""
+        for name, known in reversed(self._tensors.items()):
             if known is tensor:
                 return self.values[name]
         named = get_tensor_name(tensor)
@@ -122,12 +124,24 @@ class ContextRegistry:
                     "P0608", name=name, problem=f"{problem}{dtype_name(tensor.dtype)} {now} now"
                 )
 
+    def check_apart(self, written: Collection[str]) -> None:
+        """Check that no tensor of ``written`` shares its memory with another one. P0703."""
+        spans = {id(tensor): (*_span(tensor), name) for name, tensor in self._tensors.items()}
+        for (_, end, name), (begin, _, other) in pairwise(sorted(spans.values())):
+            if begin < end and not {name, other}.isdisjoint(written):
+                reason = f"it shares its memory with `{other}`, and the device keeps both apart"
+                remedy = "use one tensor in both places, as in `b.weight = a.weight`"
+                raise error("P0703", name=f"a change of {name}", reason=reason, remedy=remedy)
+
     def synchronize(self) -> None:
         """Copy the values on the device to the tensors. P0608."""
         self.check()
         with torch.no_grad():
             for name, tensor in self._tensors.items():
-                tensor.copy_(to_tensor(self.values[name].values()))
+                found = to_tensor(self.values[name].values())
+                # No function writes an expanded tensor, and torch does not either.
+                if not torch.equal(found, tensor) or 0 not in tensor.stride():
+                    tensor.copy_(found)
 
     def clear(self) -> None:
         """Forget all values."""
@@ -147,3 +161,10 @@ def _refuse_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
     if kind_of(optimizer) is not MNCoreSGD:
         name, reason = f"{type(optimizer).__name__}.step()", "the host counts its steps"
         raise error("P0703", name=name, reason=reason, remedy="use MNCoreAdam or MNCoreAdamW")
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return where the memory of a tensor begins, and what is behind it."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    last = sum((size - 1) * stride for size, stride in pairs) if tensor.numel() else -1
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()

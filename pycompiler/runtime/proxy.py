@@ -23,7 +23,8 @@ class TensorProxy:
 
     An output keeps its values when the function is called again. Torch functions, operators and
     methods of tensors work on a copy on the host and return tensors. Methods that write in place
-    raise AttributeError, because they would change only the copy.
+    raise AttributeError, because they would change only the copy. There is no ``len``: torch would
+    take a proxy that is an index for a list of indices.
     """
 
     def __init__(self, source: Source):
@@ -122,18 +123,6 @@ class TensorProxy:
             raise AttributeError(f"TensorProxy has no attribute `{name}`")
         return getattr(self.cpu(), name)
 
-    def __len__(self) -> int:
-        return len(self.cpu())
-
-    def __bool__(self) -> bool:
-        return bool(self.cpu())
-
-    def __float__(self) -> float:
-        return float(self.cpu())
-
-    def __int__(self) -> int:
-        return int(self.cpu())
-
     __hash__ = object.__hash__
 
 
@@ -148,7 +137,7 @@ def on_host(value: Any) -> Any:
     return value
 
 
-_UNARY = ("neg", "pos", "abs", "invert")
+_UNARY = ("neg", "pos", "abs", "invert", "index", "contains")
 _COMPARING = ("lt", "le", "eq", "ne", "gt", "ge", "getitem")
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
 _BINARY = (*_ARITHMETIC, "and_", "or_", "xor", "lshift", "rshift")
@@ -163,6 +152,8 @@ def _define(name: str, function: Callable[..., Any], *, reflected: bool = False)
     setattr(TensorProxy, name, method)
 
 
+for _function in (bool, float, int, complex, format):
+    _define(f"__{_function.__name__}__", _function)
 for _name in (*_UNARY, *_COMPARING, *_BINARY):
     _plain, _function = _name.strip("_"), getattr(operator, _name)
     _define(f"__{_plain}__", _function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from ..errors import error
 from ..mlsdk import CacheOptions, Context, MNDevice
+from ..mlsdk.context import folder_of
 from ..options import parse_options
 
 DEVICE = "emu2"
@@ -41,9 +41,10 @@ class Settings:
         if not isinstance(device, str):
             raise error("P0704", name="device", value=repr(device), legal="the name of a device")
         MNDevice(device)
-        folders = {key: _folder(key, rest.pop(key, None)) for key in ("codegen_dir", "cache_dir")}
+        given = {key: rest.pop(key, None) for key in ("codegen_dir", "cache_dir")}
+        kept, cache = (None if own is None else folder_of(own, key) for key, own in given.items())
         parse_options(rest)
-        return Settings(device, folders["codegen_dir"], folders["cache_dir"], rest)
+        return Settings(device, kept, cache, rest)
 
     @property
     def context(self) -> Context:
@@ -59,14 +60,6 @@ class Settings:
     def cache(self) -> CacheOptions | None:
         """The cache that `cache_dir` names."""
         return None if self.cache_dir is None else CacheOptions(self.cache_dir)
-
-
-def _folder(key: str, value: object) -> Path | None:
-    if value is None:
-        return None
-    if not isinstance(value, str | os.PathLike):
-        raise error("P0704", name=key, value=repr(value), legal="a path or None")
-    return Path(value)
 
 
 @lru_cache

@@ -105,6 +105,15 @@ def test_arguments_of_other_types(tmp_path: Path, wrong: Any) -> None:
     assert next(iter(wrong)) in caught.value.message
 
 
+def test_a_folder_is_a_path(tmp_path: Path) -> None:
+    shared = context("pfvm:cpu")
+    for wrong in (None, 3, b"out"):
+        with pytest.raises(PycompilerError, match=r"P0704.*`codegen_dir`"):
+            shared.compile(lambda d: d, {"x": torch.ones(2)}, wrong)  # type: ignore[arg-type]
+        with pytest.raises(PycompilerError, match=r"P0704.*`codegen_dir`"):
+            shared.load_codegen_dir(wrong)  # type: ignore[arg-type]
+
+
 def test_inputs_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
     for inputs in ([torch.ones(2)], None, {"x": 1.0}):
         with pytest.raises(PycompilerError) as caught:

@@ -127,11 +127,13 @@ def test_masks_and_caches_of_decoders() -> None:
     for number, (key, value) in enumerate(layers):
         cache.update(key, value, number)
     assert torch.equal(kv_cache_to_tensor(cache), kept)
-    for wrong in (kept, 3, [layers[0][0]], [("a", "b")]):
+    ragged = [layers[0], (layers[0][0], layers[0][1][..., 1:])]
+    for wrong in (kept, 3, [layers[0][0]], [("a", "b")], [], ragged):
         with pytest.raises(mlsdk.PycompilerError, match="P0704"):
             kv_cache_to_tensor(wrong)
-    with pytest.raises(mlsdk.PycompilerError, match="P0704"):
-        kv_cache_to_legacy(kept[0])
+    for unfit in (kept[0], layers, kept.numpy()):
+        with pytest.raises(mlsdk.PycompilerError, match="P0704"):
+            kv_cache_to_legacy(unfit)  # type: ignore[arg-type]
 
 
 def test_the_linter() -> None:
@@ -148,3 +150,5 @@ def test_the_linter() -> None:
     assert (found.level, found.place) == (LintLevel.ERROR, f"{__file__}:{line}")
     assert found.code is not None
     assert found.code.startswith("P01")
+    for given in (None, [torch.ones(3)]):
+        assert [one.code for one in lint(torch.nn.Linear(3, 2), given)] == ["P0104"]  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -298,7 +299,13 @@ def test_operators_name_the_lines_of_the_function(tmp_path: Path) -> None:
     [
         lambda p: MNCoreSGD(p, -0.1),
         lambda p: MNCoreSGD(p, 0.1, nesterov=True),
+        lambda p: MNCoreSGD(p, math.nan),
+        lambda p: MNCoreSGD(p, math.inf),
+        lambda p: MNCoreSGD(p, "0.1"),  # type: ignore[arg-type]
         lambda p: MNCoreAdam(p, betas=(0.9, 1.0)),
+        lambda p: MNCoreAdam(p, betas=(0.9, 0.9, 0.9)),  # type: ignore[arg-type]
+        lambda p: MNCoreAdam(p, betas=0.9),  # type: ignore[arg-type]
+        lambda p: MNCoreAdam(p, betas=("0.9", 0.9)),  # type: ignore[arg-type]
         lambda p: MNCoreAdamW(p, eps=-1),
         lambda p: MNCoreSGD(p, 0.1).step(closure=lambda: None),  # type: ignore[arg-type]
         lambda p: MNCoreAdam(p).load_state_dict(MNCoreSGD(p, 0.1).state_dict()),
@@ -312,3 +319,20 @@ def test_wrong_settings(make: Callable[[Any], object]) -> None:
         make([nn.Parameter(torch.ones(2))])
     assert caught.value.code == "P0704"
     assert "must be" in caught.value.render()
+
+
+def test_rates_of_the_host() -> None:
+    """A tensor is a rate too, also when a scheduler of torch writes into it."""
+    optimizer = MNCoreSGD([nn.Parameter(torch.ones(2))], 0.1)
+    (group,), rate = optimizer.param_groups, next(optimizer.state_tensors())[1]
+    for wrong in ("high", None, [0.1], math.nan, math.inf, torch.ones(2)):
+        group["lr"] = wrong
+        with pytest.raises(PycompilerError, match=r"P0704.*`lr`"):
+            optimizer.push_rates()
+    assert rate.item() == pytest.approx(0.1)
+    group["lr"] = torch.tensor(0.5)
+    optimizer.push_rates()
+    assert rate.item() == 0.5
+    group["lr"].fill_(0.25)
+    optimizer.push_rates()
+    assert rate.item() == 0.25

@@ -161,12 +161,12 @@ def test_proxies_are_used_as_tensors(tmp_path: Path) -> None:
     assert [part.shape for part in y.chunk(2, 1)] == [(3, 2), (3, 2)]
     assert y.argmax().item() == 11
     assert torch.stack((y, y), dim=0).shape == (2, 3, 4)
-    assert y.size(0) == len(y) == 3
+    assert y.size(0) == 3
     assert y.size() == (3, 4)
     assert float(y.sum()) == 66.0
     assert isinstance(y, TensorProxy)
     assert {y: 1}[y] == 1
-    for name in ("add_", "nothing", "__index__"):
+    for name in ("add_", "nothing", "__len__", "__setitem__"):
         assert not hasattr(y, name)
     with pytest.raises(PycompilerError) as caught:
         y.item()
@@ -340,3 +340,73 @@ def test_proxies_become_tensors_and_copies(tmp_path: Path) -> None:
     with pytest.raises(PycompilerError, match=r"P0703.*load_codegen_dir"):
         copy.deepcopy(compiled)
     assert torch.equal(copy.copy(compiled)(given)["y"].cpu(), found["y"].cpu())
+
+
+def test_proxies_are_indices(tmp_path: Path) -> None:
+    x = torch.arange(12.0).reshape(4, 3)
+
+    def function(d: Tensors) -> Tensors:
+        rows = d["x"].argmax(0)[:2] - torch.tensor([1, 2])
+        return {"rows": rows, "mask": d["x"] > 4, "one": d["x"].argmin()}
+
+    found: Any = context("pfvm:cpu").compile(function, {"x": x}, tmp_path / "o", quiet=True)
+    found = found({"x": x})
+    for name, proxy in found.items():
+        index, changed, wanted = proxy.cpu(), x.clone(), x.clone()
+        assert torch.equal(x[proxy], x[index]), name
+        assert np.array_equal(x.numpy()[np.asarray(proxy)], x[index].numpy()), name
+        changed[proxy] = -1
+        wanted[index] = -1
+        assert torch.equal(changed, wanted), name
+    assert torch.equal(x[found["rows"], 1], torch.tensor([7.0, 4.0]))
+    assert torch.equal(x[:, found["one"]], x[:, 0])
+
+
+def test_proxies_are_numbers_too(tmp_path: Path) -> None:
+    x = torch.tensor([4.0, 2.5, 3.0])
+    run = context("pfvm:cpu").compile(
+        lambda d: {"most": d["x"].argmax() + 1, "x": d["x"]}, {"x": x}, tmp_path / "o", quiet=True
+    )
+    found = run({"x": x})
+    most: Any = found["most"]
+    assert [7, 8, 9][most] == 8
+    assert list(range(most)) == [0]
+    assert f"{most:03d} {found['x'][1]:.1f}" == "001 2.5"
+    assert (complex(most), 2.5 in found["x"], 7 in found["x"]) == (1, True, False)
+    with pytest.raises(TypeError):
+        range(found["x"])  # type: ignore[call-overload]
+
+
+@dataclass
+class Unregistered:
+    """No class that torch looks into."""
+
+    tensor: Any
+
+
+def test_nested_arguments_that_hide_tensors(tmp_path: Path) -> None:
+    """They would be constants, and results of the trace."""
+    shared, x = context("pfvm:cpu"), torch.ones(2)
+    functions: list[tuple[Any, Any]] = [
+        (lambda d: d.tensor * 2, Unregistered(x)),
+        (lambda d: sum(d), {x}),
+        (lambda d: Unregistered(d * 2), x),
+        (lambda d: {d * 2}, x),
+    ]
+    for function, argument in functions:
+        with pytest.raises(PycompilerError, match=r"P0704.*register_pytree_dataclass"):
+            shared.compile_automap(function, (argument,), None, tmp_path / "o")
+
+
+def test_names_of_nested_arguments(tmp_path: Path) -> None:
+    """The order of keys does not count, and keys with dots are apart."""
+    shared, x, y = context("pfvm:cpu"), torch.ones(2), torch.zeros(2)
+    by_name = shared.compile_automap(
+        lambda **given: given["a"] - given["b"], (), {"a": x, "b": y}, tmp_path / "o", quiet=True
+    )
+    assert by_name(b=x * 2, a=x).cpu().tolist() == [-1, -1]
+    dots = {"a.b": x, "a": {"b": y}}
+    run = shared.compile_automap(
+        lambda d: d["a.b"] - d["a"]["b"], (dots,), None, tmp_path / "dots", quiet=True
+    )
+    assert run({"a.b": x * 5, "a": {"b": x}}).cpu().tolist() == [4, 4]

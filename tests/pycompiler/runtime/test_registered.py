@@ -214,7 +214,7 @@ def test_another_type_by_the_same_name_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "P0608"
     with pytest.raises(PycompilerError) as caught:
         second.load_codegen_dir(3)  # type: ignore[arg-type]
-    assert caught.value.code == "P0003"
+    assert caught.value.code == "P0704"
 
 
 def test_invalidate(tmp_path: Path) -> None:
@@ -246,3 +246,55 @@ def test_an_optimizer_without_a_known_step_is_refused() -> None:
     with pytest.raises(PycompilerError, match="MNCoreOptimizer") as caught:
         shared.register_optimizer_buffers(torch.optim.SGD(parameters, 0.1))  # type: ignore[arg-type]
     assert caught.value.code == "P0704"
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [("tied by data", True), ("a view", True), ("parts of one buffer", False), ("tied", False)],
+)
+def test_values_that_share_memory(tmp_path: Path, kind: str, refused: bool) -> None:
+    """A change of one would not reach the other: it is refused, unless they are one tensor."""
+    shared, sample = context("pfvm:cpu"), {"x": torch.ones(2)}
+    whole = torch.zeros(4)
+    first, second = {
+        "tied by data": lambda: (nn.Parameter(whole), nn.Parameter(whole)),
+        "a view": lambda: (whole, whole[1:3]),
+        "parts of one buffer": lambda: (whole[:2], whole[2:]),
+        "tied": lambda: (whole, whole),
+    }[kind]()
+    for name, tensor in (("first", first), ("second", second)):
+        set_tensor_name(tensor, name)
+        shared.register_buffer(tensor)
+
+    def step(d: Tensors) -> Tensors:
+        with torch.no_grad():
+            second.add_(d["x"].sum())
+        return {"y": first.sum()}
+
+    read = shared.compile(
+        lambda d: {"y": d["x"] + second.sum()}, sample, tmp_path / "read", quiet=True
+    )
+    assert read(sample)["y"].cpu().tolist() == [1, 1]
+    if refused:
+        with pytest.raises(PycompilerError, match=r"P0703.*shares its memory"):
+            shared.compile(step, sample, tmp_path / "step")
+        return
+    run = shared.compile(step, sample, tmp_path / "step", quiet=True)
+    wanted = 8 if first is second else 0
+    assert run(sample)["y"].item() == wanted
+    assert shared.get_registered_value_proxy(second).cpu().tolist() == [2] * len(second)
+    shared.synchronize()
+    assert whole.tolist() == ([2] * 4 if first is second else [0, 0, 2, 2])
+
+
+def test_expanded_tensors_stay_as_they_are(tmp_path: Path) -> None:
+    """A model may have them as buffers, and torch would not write them."""
+    shared, buffer = context("pfvm:cpu"), torch.tensor([3.0]).expand(4)
+    set_tensor_name(buffer, "places")
+    shared.register_buffer(buffer)
+    run = shared.compile(
+        lambda d: {"y": d["x"] + buffer}, {"x": torch.ones(4)}, tmp_path / "o", quiet=True
+    )
+    assert run({"x": torch.ones(4)})["y"].cpu().tolist() == [4] * 4
+    shared.synchronize()
+    assert buffer.tolist() == [3] * 4

@@ -26,8 +26,9 @@ def kv_cache_to_tensor(kv_cache: Any) -> torch.Tensor:
     if not isinstance(layers, Iterable) or isinstance(layers, kinds):
         raise error("P0704", name="kv_cache", value=f"a {type(kv_cache).__name__}", legal=legal)
     pairs = [tuple(pair) for pair in layers]
-    if not all(len(pair) == 2 and all(isinstance(t, kinds) for t in pair) for pair in pairs):
-        raise error("P0704", name="kv_cache", value="of other parts", legal=legal)
+    plain = all(len(pair) == 2 and all(isinstance(t, kinds) for t in pair) for pair in pairs)
+    if not plain or len({tensor.shape for pair in pairs for tensor in pair}) != 1:
+        raise error("P0704", name="kv_cache", value="of parts that do not fit", legal=legal)
     return torch.stack([torch.stack(on_host(pair)) for pair in pairs])
 
 
@@ -35,9 +36,10 @@ def kv_cache_to_legacy(
     kv_cache: torch.Tensor | TensorProxy,
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
     """Return a tuple of (key, value) for each layer of such a tensor. P0704 for other shapes."""
-    if len(kv_cache.shape) != 6 or kv_cache.shape[1] != 2:
-        legal = "of shape (layers, 2, batch, heads, time, head_dim)"
-        value = f"of shape {tuple(kv_cache.shape)}"
+    shape = tuple(getattr(kv_cache, "shape", ()))
+    if not isinstance(kv_cache, torch.Tensor | TensorProxy) or len(shape) != 6 or shape[1] != 2:
+        legal = "a tensor of shape (layers, 2, batch, heads, time, head_dim)"
+        value = f"a {type(kv_cache).__name__} of shape {shape}"
         raise error("P0704", name="kv_cache", value=value, legal=legal)
     return tuple((layer[0], layer[1]) for layer in on_host(kv_cache).unbind(0))
 
