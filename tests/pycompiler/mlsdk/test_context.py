@@ -316,7 +316,7 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.code == "P0601"
     with pytest.raises(PycompilerError) as caught:
         context().compile(lambda d: d, {}, 3)  # type: ignore[arg-type]
-    assert caught.value.code == "P0003"
+    assert caught.value.code == "P0704"
     monkeypatch.setenv("MLSDK_DEVICE", "pfvm:cpu")
     assert MNDevice("mncore2:auto").name == "pfvm:cpu"
     assert repr(MNDevice("emu2")) == "MNDevice('pfvm:cpu')"
