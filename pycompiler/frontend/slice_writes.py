@@ -1,8 +1,9 @@
 """Writes to slices of a captured program: each is one choice between new and old values.
 
 torch writes ``x[1:, 2:] += y`` as slices of slices that are written back, twice. Here a write knows
-its place in the whole tensor. Reads beside it are reads of the old values, and reads inside it
-those of the new ones, so no chain of writes lies between a step and the next.
+its place in the whole tensor. Reads beside it are reads of the old values, and reads inside a row
+or column those of the new ones, so no chain of writes lies between a step and the next. A view
+picks rows and columns first, which leaves the least to move.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ class _Writes:
         whole: Any = node.args[0]
         before = self._part(whole)
         part = self._seen(before.along(*_chosen(node)))
-        if part.of is before.of or not all(part.places):
+        chained = before.of is not whole and not all(part.kept)
+        if (part.of is before.of and not chained) or not all(part.places):
             self.parts[node] = part
         else:
             with self.graph.inserting_before(node):
@@ -118,7 +120,8 @@ class _Writes:
                 part = replace(part, of=write.part.of)
                 continue
             axes = [axis for axis, kept in enumerate(write.part.kept) if kept]
-            if write.everywhere or not part.within(write.part):
+            # A grid that was written is read as one: stencils cut it into tiles once.
+            if all(write.part.kept) or not part.within(write.part):
                 break
             if sum(part.kept) != sum(part.kept[a] for a in axes):
                 break
@@ -147,8 +150,6 @@ class _Writes:
         if self._part(new) == seen:
             node.replace_all_uses_with(old)
             return
-        while old in self.writes and self.writes[old].part.within(part):
-            old = self.writes[old].part.of
         write = _Write(replace(part, of=old), new)
         if prod(map(_step, part.places)) <= _MOST and all(part.kept):
             write = replace(write, everywhere=self._everywhere(new, write.part, {}))
@@ -162,13 +163,14 @@ class _Writes:
     def _view(self, part: _Part, like: Node) -> Node:
         """Append slices and picks that read a part."""
         found = part.of
-        for axis, places in enumerate(part.places):
+        for axis in reversed(range(len(part.kept))):
+            if not part.kept[axis]:
+                found = self._call(like, _SELECT, found, axis, part.places[axis][0])
+        kept = [places for places, stays in zip(part.places, part.kept, strict=True) if stays]
+        for axis, places in enumerate(kept):
             if places != range(found.meta["val"].shape[axis]):
                 bounds = (axis, places[0], places[-1] + 1, places.step)
                 found = self._call(like, _SLICE, found, *bounds)
-        for axis in reversed(range(len(part.kept))):
-            if not part.kept[axis]:
-                found = self._call(like, _SELECT, found, axis, 0)
         if found is not part.of:
             self.parts[found] = part
         return found
@@ -196,11 +198,10 @@ class _Writes:
                 stays = self._view(_Part(old, inner, (True,) * len(sizes)), like)
             if not lifted and axis in padded:  # else the one row is broadcast
                 found = self._widened(found, axis, around[axis], sizes[axis], like)
-            shape = [1] * len(sizes)
-            shape[axis] = len(places)
+            shape = [len(places), *[1] * (len(sizes) - 1 - axis)]
             facts = {"dtype": torch.bool, "device": torch.device("cpu"), "pin_memory": False}
             hit = self._call(like, _ATEN.full.default, shape, True, **facts)
-            hit = self._widened(hit, axis, places, sizes[axis], like)
+            hit = self._widened(hit, 0, places, sizes[axis], like)
             found = self._call(like, _ATEN.where.self, hit, found, stays)
         return found
 
