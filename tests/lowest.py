@@ -1,8 +1,8 @@
 """Tests the lower ends of the ranges in pyproject.toml: ``python tests/lowest.py [TEST ...]``.
 
-It makes an environment in ``build/lowest``, installs emu2 with the extras ``compiler``, ``tools``
-and ``cluster``, each package in the first versions that its range allows, and runs a part of the
-tests there, or those that are named. It downloads PyTorch, so `make test` does not run it.
+It makes an environment in ``build/lowest``, installs emu2 with the extras ``compiler``, ``tools``,
+``cluster`` and ``demo``, each package in the first versions that its range allows, and runs a part
+of the tests there, or those that are named. It downloads PyTorch, so `make test` does not run it.
 ``--constraints`` only prints the versions.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build/lowest"
-EXTRAS = ("compiler", "tools", "cluster")
+EXTRAS = ("compiler", "tools", "cluster", "demo")
 #: What runs the tests, in any version.
 RUNNERS = ("expecttest", "hypothesis", "pytest", "pytest-benchmark", "pytest-xdist")
 TESTS = (
