@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import groupby
 
 from ..code.lines import BlockOperand, Move, Operand, PeOperand, Step, single_step
 from ..code.nest import Nest, Repeat, stages
@@ -14,7 +13,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ..graph.layout import Layout, Level
 from ..machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from .base import Layer, Placement, SameAxes, layout_of
-from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
+from .dram_transfer_plan import BUFFERS, Run, Transfer, TransferPlan, plan_transfer
 from .switch.unit_masks import NUMBERS, UnitMasks
 
 DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"
@@ -51,13 +50,22 @@ class _TransferLayer(SameAxes):
         return True
 
 
-@lru_cache(maxsize=4096)
 def download(layout: Layout, target: Target) -> list[Stage]:
     """Return what a download of a value in ``layout`` takes."""
-    source, result = (
-        MNValue("", TensorType("", ()), location=at) for at in (Location.DRAM, Location.LM0)
-    )
-    return stages(_code(plan_transfer(layout, target), source, result, 0, down=True), target)
+    plan = plan_transfer(layout, target)
+    known = _downloads(target)
+    if plan.kind not in known:
+        source, result = (
+            MNValue("", TensorType("", ()), location=at) for at in (Location.DRAM, Location.LM0)
+        )
+        known[plan.kind] = stages(_code(plan, source, result, 0, down=True), target)
+    return known[plan.kind]
+
+
+@lru_cache(maxsize=16)
+def _downloads(target: Target) -> dict[Hashable, list[Stage]]:
+    """Return what downloads take, by the kind of their plans."""
+    return {}
 
 
 def uploaded(source: MNValue, result: MNValue, target: Target) -> Nest:
@@ -73,13 +81,11 @@ def _code(plan: TransferPlan, source: MNValue, result: MNValue, first: int, *, d
         l2 = plan.buffer(down, turn)
         if down:
             yield from (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
-        for (*_, mabs), group in groupby(steps(chunk, l2), lambda t: (t.stage, t.wide, t.mabs)):
+        for run in steps(chunk, l2):
             making: list[Step] = []
-            mask = None if mabs is None else masks.use(mabs, making)
+            mask = None if run.mabs is None else masks.use(run.mabs, making)
             yield from making
-            alike = list(group)
-            local = result if down else source
-            yield Repeat(len(alike), partial(_step, plan, alike, local, mask))
+            yield Repeat(run.times, partial(_step, plan, run, result if down else source, mask))
         if not down:
             yield from (_move(plan, t, result.name) for t in plan.moves_up(chunk, l2))
 
@@ -114,12 +120,12 @@ def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:
 
 def _step(
     plan: TransferPlan,
-    alike: Sequence[Transfer],
+    run: Run,
     value: MNValue,
     mask: PeOperand | None,
     number: int,
 ) -> Iterator[Step]:
-    transfer = alike[number]
+    transfer = run.step(number)
     target, wide = plan.target, transfer.wide
     found = target.transfer(transfer.mnemonic, transfer.form, **dict(transfer.parameters))
     names = {"down": ("l2bm", "l1bm"), "up": ("l1bm", "l2bm")}

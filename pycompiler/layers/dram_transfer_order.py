@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import PycompilerError, error
 from ..graph.layout import UNIT_LEVELS, Level
 from ..machine import IntArray, Target
-from .dram_transfer_plan import Chunk, Transfer, TransferPlan, local_words
+from .dram_transfer_plan import Chunk, Run, Transfer, TransferPlan, local_words
 
 
 class ChunkOrder(NamedTuple):
@@ -80,12 +80,12 @@ def _below(plan: TransferPlan, chunk: Chunk, l1bs: int) -> IntArray:
     words = chunk.lm_steps * plan.target.cycles
     down = _L2b(plan.target, l1bs, words, chunk)
     down.l2bm = np.arange(chunk.l2_words, dtype=np.int64)
-    for transfer in plan.steps_down(chunk, 0):
-        down.run(transfer)
+    for run in plan.steps_down(chunk, 0):
+        down.run(run)
     back = _L2b(plan.target, l1bs, words, chunk)
     back.lm = down.lm
-    for transfer in plan.steps_up(chunk, 0):
-        back.run(transfer)
+    for run in plan.steps_up(chunk, 0):
+        back.run(run)
     # Words behind the layout's rows come from nowhere, and hold nothing.
     rows = min(plan.layout.num_lw(1) - chunk.lm, words)
     down.lm[..., rows:] = down.lm[..., rows - 1 : rows]
@@ -136,7 +136,11 @@ class _L2b:
         self.l1bm = np.full((l1bs, chunk.l1_words), -1, dtype=np.int64)
         self.lm = np.full((l1bs, counts["mab"], counts["pe"], words), -1, dtype=np.int64)
 
-    def run(self, transfer: Transfer) -> None:
+    def run(self, run: Run) -> None:
+        for number in range(run.times):
+            self._step(run.step(number))
+
+    def _step(self, transfer: Transfer) -> None:
         parameters = dict(transfer.parameters)
         found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
         source, destination = found.source, found.destination

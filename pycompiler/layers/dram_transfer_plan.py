@@ -7,9 +7,9 @@ written down anywhere; :mod:`.dram_transfer_order` follows it, word by word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import ceil, lcm
 from typing import Literal, NamedTuple
 
@@ -69,6 +69,32 @@ class Chunk(NamedTuple):
     dram: tuple[int, ...]
 
 
+class Run(NamedTuple):
+    """Steps of one stage and one width, for the same MABs; ``step(i)`` is the one of number i."""
+
+    times: int
+    mabs: int | None
+    step: Callable[[int], Transfer]
+
+
+class _Part(NamedTuple):
+    """Steps of one width between L1BM and LM, for the same MABs.
+
+    ``first`` has the long words of L1BM and of LM of the first one, ``more`` what each adds.
+    """
+
+    times: int
+    mabs: int | None
+    wide: bool
+    first: tuple[int, int]
+    more: tuple[int, int]
+
+    def at(self, number: int) -> tuple[int, int]:
+        """Return the long words of L1BM and of LM of a step."""
+        (l1, lm), (each_l1, each_lm) = self.first, self.more
+        return l1 + number * each_l1, lm + number * each_lm
+
+
 @dataclass(frozen=True, eq=False)
 class TransferPlan:
     """The transfers of one layout on one machine.
@@ -88,6 +114,12 @@ class TransferPlan:
     dram_words: int
     buffers: int
     across: bool
+
+    @cached_property
+    def kind(self) -> Hashable:
+        """All that decides what the transfer takes: plans of one kind differ in addresses only."""
+        sizes = [(c.lm_steps, c.l1_filled, c.l2_words, len(c.dram)) for c in self.chunks]
+        return self.to_pe, self.to_l1, self.across, tuple(sizes)
 
     def buffer(self, down: bool, turn: int) -> int:
         """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads.
@@ -130,55 +162,72 @@ class TransferPlan:
             for l2b, start in enumerate(chunk.dram):
                 yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, words)
 
-    def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
+    def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Run]:
         """Yield the steps from L2BM to L1BM and on to LM."""
-        for at, l1, l1bs in self._pieces(chunk, l2):
-            if l1bs is None:
-                yield Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1)
-            else:
-                suffix = "@" + ",".join(map(str, members(l1bs)))
-                parameters = legal_set(l1bs, self.target)
-                yield Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1, parameters, suffix)
-        for lm, l1, wide, mabs in self._parts(chunk):
-            form = "to_pe_2" if wide else "to_pe"
-            yield Transfer("l1bm", self.to_pe.mnemonic, form, l1, lm, wide=wide, mabs=mabs)
+        yield Run(self._pieces(chunk), None, partial(self._piece_down, chunk, l2))
+        for part in self._parts(chunk):
+            yield Run(part.times, part.mabs, partial(self._part_down, part))
 
-    def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
+    def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Run]:
         """Yield the steps from LM to L1BM and on to L2BM: the mirror of :meth:`steps_down`.
 
         Where units hold copies, the first unit sends.
         """
-        one_mab = self.to_pe.mnemonic == "l1bmm"
-        for lm, l1, wide, mabs in self._parts(chunk):
-            first = 0 if mabs is None else members(mabs)[0]
-            chosen = (("mab_number", first),) if one_mab else ()
-            suffix = f"@{first}" if one_mab else ""
-            form = "from_pe_2" if wide else "from_pe"
-            yield Transfer("l1bm", self.to_pe.mnemonic, form, lm, l1, chosen, suffix, wide=wide)
-        for at, l1, l1bs in self._pieces(chunk, l2):
-            if self.to_l1.mnemonic == "l2bmb":
-                first = 0 if l1bs is None else members(l1bs)[0]
-                yield Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", first),), f"@{first}")
-            else:
-                yield Transfer("l2bm", self.to_l1.mnemonic, "up", l1, at)
+        for part in self._parts(chunk):
+            yield Run(part.times, None, partial(self._part_up, part))
+        yield Run(self._pieces(chunk), None, partial(self._piece_up, chunk, l2))
 
-    def _pieces(self, chunk: Chunk, l2: int) -> Iterator[tuple[int, int, int | None]]:
-        """Yield the long word of L2BM, that of L1BM and the L1Bs of each step between the two."""
+    def _piece_down(self, chunk: Chunk, l2: int, number: int) -> Transfer:
+        at, l1, l1bs = self._piece(chunk, l2, number)
+        if l1bs is None:
+            return Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1)
+        suffix = "@" + ",".join(map(str, members(l1bs)))
+        parameters = legal_set(l1bs, self.target)
+        return Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1, parameters, suffix)
+
+    def _piece_up(self, chunk: Chunk, l2: int, number: int) -> Transfer:
+        at, l1, l1bs = self._piece(chunk, l2, number)
+        if self.to_l1.mnemonic != "l2bmb":
+            return Transfer("l2bm", self.to_l1.mnemonic, "up", l1, at)
+        first = 0 if l1bs is None else members(l1bs)[0]
+        return Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", first),), f"@{first}")
+
+    def _part_down(self, part: _Part, number: int) -> Transfer:
+        l1, lm = part.at(number)
+        form = "to_pe_2" if part.wide else "to_pe"
+        own = self.to_pe.mnemonic
+        return Transfer("l1bm", own, form, l1, lm, wide=part.wide, mabs=part.mabs)
+
+    def _part_up(self, part: _Part, number: int) -> Transfer:
+        l1, lm = part.at(number)
+        form = "from_pe_2" if part.wide else "from_pe"
+        own, first = self.to_pe.mnemonic, 0 if part.mabs is None else members(part.mabs)[0]
+        one_mab = own == "l1bmm"
+        chosen = (("mab_number", first),) if one_mab else ()
+        suffix = f"@{first}" if one_mab else ""
+        return Transfer("l1bm", own, form, lm, l1, chosen, suffix, wide=part.wide)
+
+    def _pieces(self, chunk: Chunk) -> int:
+        """Return the number of steps between L2BM and L1BM."""
         l1_map = self.target.transfer(self.to_l1.mnemonic, "down")
-        pieces = chunk.l1_filled // l1_map.destination_words
-        for turn, l1bs in enumerate(self.to_l1.sets or (None,)):
-            for piece in range(pieces):
-                at = l2 + (turn * pieces + piece) * l1_map.source_words
-                yield at, piece * l1_map.destination_words, l1bs
+        return self.to_l1.turns * (chunk.l1_filled // l1_map.destination_words)
 
-    def _parts(self, chunk: Chunk) -> Iterator[tuple[int, int, bool, int | None]]:
-        """Yield the long word of LM and of L1BM, the width and the MABs of each step between."""
+    def _piece(self, chunk: Chunk, l2: int, number: int) -> tuple[int, int, int | None]:
+        """Return the long word of L2BM, that of L1BM and the L1Bs of a step between the two."""
+        l1_map = self.target.transfer(self.to_l1.mnemonic, "down")
+        turn, piece = divmod(number, chunk.l1_filled // l1_map.destination_words)
+        l1bs = self.to_l1.sets[turn] if self.to_l1.sets else None
+        return l2 + number * l1_map.source_words, piece * l1_map.destination_words, l1bs
+
+    def _parts(self, chunk: Chunk) -> Iterator[_Part]:
+        """Yield the steps between L1BM and LM, by MABs and width."""
         cycles = self.target.cycles
         width = self.target.transfer(self.to_pe.mnemonic, "to_pe").source_words
         for turn, mabs in enumerate(self.to_pe.sets or (None,)):
-            l1 = turn * chunk.lm_steps * width
-            for step, at, wide in _set_steps(chunk.lm_steps, self.to_pe, self.target):
-                yield chunk.lm + step * cycles, l1 + at, wide, mabs
+            for step, times, wide in _widths(chunk.lm_steps, self.to_pe):
+                first = (turn * chunk.lm_steps + step) * width, chunk.lm + step * cycles
+                each = LONGS_PER_WIDE if wide else 1
+                yield _Part(times, mabs, wide, first, (each * width, each * cycles))
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
@@ -256,8 +305,8 @@ def _slowest(plan: TransferPlan) -> tuple[int, int]:
     """Return the steps of the busiest stage, then the steps of all stages: MV, L2BM and L1BM."""
     target = plan.target
     mv = plan.mv_cycles // target.cycles
-    l2bm = sum(len(list(plan._pieces(chunk, 0))) for chunk in plan.chunks)
-    l1bm = sum(len(list(plan._parts(chunk))) for chunk in plan.chunks)
+    l2bm = sum(plan._pieces(chunk) for chunk in plan.chunks)
+    l1bm = sum(part.times for chunk in plan.chunks for part in plan._parts(chunk))
     return max(mv, l2bm, l1bm), mv + l2bm + l1bm
 
 
@@ -317,14 +366,18 @@ def _words_of_rows(
     ``count`` steps bring them, and more rows if the last one is not full.
     """
     _, l1_map = _maps(target, to_pe, to_l1)
-    sets = list(_set_steps(count, to_pe, target))
+    width = target.transfer(to_pe.mnemonic, "to_pe").source_words
     last = 0
-    for step, l1, wide in sets:
+    for first, times, wide in _widths(count, to_pe):
         found = target.transfer(to_pe.mnemonic, "to_pe_2" if wide else "to_pe")
-        needed = step * target.cycles + local_words(found.destination, wide) < rows
-        if needed.any():
-            last = max(last, l1 + int(found.source["addr"][needed].max()) + 1)
-    last += (to_pe.turns - 1) * count * target.transfer(to_pe.mnemonic, "to_pe").source_words
+        each, local = LONGS_PER_WIDE if wide else 1, local_words(found.destination, wide)
+        # The last access that brings some of the rows reads furthest.
+        number = min(times - 1, ((rows - 1) // target.cycles - first) // each)
+        if number >= 0:
+            step = first + number * each
+            needed = step * target.cycles + local < rows
+            last = max(last, step * width + int(found.source["addr"][needed].max()) + 1)
+    last += (to_pe.turns - 1) * count * width
     filled = _round_up(last, l1_map.destination_words)
     l2_words = filled // l1_map.destination_words * to_l1.turns * l1_map.source_words
     return filled, _round_up(l2_words, target.mv_unit)
@@ -335,16 +388,13 @@ def local_words(side: Mapping[str, IntArray], wide: bool) -> IntArray:
     return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]
 
 
-def _set_steps(
-    count: int, to_pe: StageInstruction, target: Target
-) -> Iterator[tuple[int, int, bool]]:
-    """Yield the first LM step, the long word of L1BM and the width of each access of one set."""
-    width = target.transfer(to_pe.mnemonic, "to_pe").source_words
-    step = 0
-    while step < count:
-        wide = to_pe.wide and step + LONGS_PER_WIDE <= count
-        yield step, step * width, wide
-        step += LONGS_PER_WIDE if wide else 1
+def _widths(count: int, to_pe: StageInstruction) -> Iterator[tuple[int, int, bool]]:
+    """Yield the first LM step, the number and the width of the accesses of one set, by width."""
+    wide = count // LONGS_PER_WIDE if to_pe.wide else 0
+    if wide:
+        yield 0, wide, True
+    if narrow := count - LONGS_PER_WIDE * wide:
+        yield count - narrow, narrow, False
 
 
 def _maps(

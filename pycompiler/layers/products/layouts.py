@@ -47,64 +47,82 @@ def operand_layouts(
 
     ``roles`` may have larger sizes than the operands, as they are in a longer slice.
     """
-    roles, kind = roles or roles_of(node, graph), precision_of(node, target)
+    one, other, out, bias = node.inputs[0], node.inputs[1], node.outputs[0], bias_of(node)
+    names = [one, out, *([other] if other != one else []), *([bias] if bias is not None else [])]
+    kinds = tuple((len(graph.values[name].shape), graph.values[name].dtype) for name in names)
+    facts = precision_of(node, target), node.op == GROUPED, other == one
+    found = _layouts_of(roles or roles_of(node, graph), kinds, *facts, spread, target)
+    return dict(zip(names, found, strict=True))
+
+
+@lru_cache(maxsize=1 << 14)  # many hints of a product lead to the same spreads
+def _layouts_of(
+    roles: Roles,
+    kinds: tuple[tuple[int, MNDtype], ...],
+    kind: Precision,
+    grouped: bool,
+    square: bool,
+    spread: Spread,
+    target: Target,
+) -> tuple[Layout, ...]:
+    """Return the layouts of vectors, result, matrix and bias, whose ranks and dtypes are ``kinds``.
+
+    There is no matrix of its own if the product is ``square``, of a value with itself.
+    """
     over = prod(digit.size for digit in spread.k)
 
-    def contracted(name: str) -> list[SubAxis]:
+    def contracted(dtype: MNDtype) -> list[SubAxis]:
         blocks = -(-roles.k // (kind.packed * over))
-        inner = inner_digits(kind, graph.values[name].dtype, target)
-        return [*inner, SubAxis(blocks, Level.ADDR, 0), *spread.k]
+        return [*inner_digits(kind, dtype, target), SubAxis(blocks, Level.ADDR, 0), *spread.k]
 
     # Pixels stay beside their neighbours.
     n = _with_addr(roles.n, spread.n, kind.rows, not roles.windows)
 
-    def columns(name: str) -> list[SubAxis]:
-        return [*result_digits(kind, graph.values[name].dtype, target), *n]
+    def columns(dtype: MNDtype) -> list[SubAxis]:
+        return [*result_digits(kind, dtype, target), *n]
 
     # Rows that no column has take no room. Two rows of halves are read at once.
     some = min(kind.rows, -(-roles.n // 2) * 2)
     m = _with_addr(roles.m, spread.m, 1, not roles.windows)
     sizes = zip(roles.batch, spread.batch, strict=True)
     batch = [_with_addr(size, digits, 1, not roles.windows) for size, digits in sizes]
-
-    def made(name: str, subs: dict[int, list[SubAxis]], order: list[int]) -> Layout:
-        value = graph.values[name]
-        return lay_out(len(value.shape), subs, order, value.dtype, target)
-
     read = [_read(roles.windows.get(i), own) for i, own in enumerate(batch)]
     a, b, c = roles.a, roles.b, roles.c
-    one, other, out = node.inputs[0], node.inputs[1], node.outputs[0]
+    (_, dtype), (_, dtype_out), *rest = kinds
     subs_a = {axis: read[i] for i, axis in enumerate(a[0]) if axis is not None}
-    subs_a[a[2]] = contracted(one)
-    subs_b = {axis: batch[i] for i, axis in enumerate(b[0]) if axis is not None}
-    subs_b[b[1]] = contracted(other)
-    for window in roles.windows.values():
-        subs_b[window.axis] = [SubAxis(window.taps, Level.ADDR, 0)]
+    subs_a[a[2]] = contracted(dtype)
     subs_c = dict(zip(c[0], batch, strict=True))
     if a[1] is not None:
         subs_a[a[1]] = m
-    if b[2] is not None:
-        subs_b[b[2]] = [SubAxis(some, Level.ADDR, 0), *n]
     if c[1] is not None:
         subs_c[c[1]] = m
     if c[2] is not None:
-        subs_c[c[2]] = columns(out)
+        subs_c[c[2]] = columns(dtype_out)
     # Later axes have smaller strides, as in the regions around a product.
-    found = {
-        one: made(one, subs_a, [a[2], *reversed(subs_a)]),
-        out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *reversed(subs_c)]),
-    }
-    if other != one:
+    made = [
+        (subs_a, [a[2], *reversed(subs_a)]),
+        (subs_c, [*([c[2]] if c[2] is not None else []), *reversed(subs_c)]),
+    ]
+    if not square:
+        (_, dtype_b), *rest = rest
+        subs_b = {axis: batch[i] for i, axis in enumerate(b[0]) if axis is not None}
+        subs_b[b[1]] = contracted(dtype_b)
+        for window in roles.windows.values():
+            subs_b[window.axis] = [SubAxis(window.taps, Level.ADDR, 0)]
+        if b[2] is not None:
+            subs_b[b[2]] = [SubAxis(some, Level.ADDR, 0), *n]
         # Rows of halves lie side by side: the register takes two of them at once.
-        first = b[1] if b[2] is None or graph.values[other].dtype is not MNDtype.HALF else b[2]
-        found[other] = made(other, subs_b, [first, *subs_b])
-    bias = bias_of(node)
-    if bias is not None:
-        subs = {len(graph.values[bias].shape) - 1: columns(bias)}
-        if node.op == GROUPED:
+        first = b[1] if b[2] is None or dtype_b is not MNDtype.HALF else b[2]
+        made.append((subs_b, [first, *subs_b]))
+    for rank, dtype in rest:
+        subs = {rank - 1: columns(dtype)}
+        if grouped:
             subs[0] = batch[-1]
-        found[bias] = made(bias, subs, list(subs))
-    return found
+        made.append((subs, list(subs)))
+    return tuple(
+        lay_out(rank, subs, order, dtype, target)
+        for (rank, dtype), (subs, order) in zip(kinds, made, strict=True)
+    )
 
 
 def _read(window: Window | None, own: list[SubAxis]) -> list[SubAxis]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from pycompiler.graph import Layout, Level, MNDtype
 from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
-from pycompiler.layers.dram_transfer_plan import Transfer, TransferPlan, plan_transfer
+from pycompiler.layers.dram_transfer_plan import Run, Transfer, TransferPlan, plan_transfer
 from pycompiler.machine import LONGS_PER_WIDE, IntArray, Target
 
 
@@ -54,19 +54,23 @@ def lm_words(plan: TransferPlan) -> IntArray:
     dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
     memories = _Memories(target, dram, plan.num_lw)
     for chunk in plan.chunks:
-        for transfer in (*plan.moves_down(chunk, 0), *plan.steps_down(chunk, 0)):
+        for transfer in (*plan.moves_down(chunk, 0), *_each(plan.steps_down(chunk, 0))):
             memories.run(transfer)
     lm = memories.lm.copy()
     back = _Memories(target, np.full_like(dram, -1), plan.num_lw)
     back.lm = lm
     for chunk in plan.chunks:
-        for transfer in (*plan.steps_up(chunk, 0), *plan.moves_up(chunk, 0)):
+        for transfer in (*_each(plan.steps_up(chunk, 0)), *plan.moves_up(chunk, 0)):
             back.run(transfer)
     lm = lm[..., : plan.layout.num_lw(1)]
     used = np.unique(lm)
     assert used[0] >= 0
     assert (back.dram.reshape(-1)[used] == used).all()
     return lm
+
+
+def _each(runs: Iterable[Run]) -> Iterator[Transfer]:
+    return (run.step(number) for run in runs for number in range(run.times))
 
 
 class _Memories:
