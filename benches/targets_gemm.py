@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
+from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.emit.segments import CONCAT, emit_segments
 from pycompiler.layers.products.roles import DOUBLE
 from pycompiler.machine import load_target
@@ -74,7 +75,7 @@ def _rows(
     result, data = compiled(size, machine, elem)
     cycles = {"program": data["cycles"]}
     if any(which == "node" for _, which, _ in targets):
-        (code,) = (one.code for one in emit_segments(result.graph, target, CONCAT))
+        (code,) = (one.code for one in emit_segments(result.graph, Fragments(target), CONCAT))
         assert code is not None
         steps = next(node.steps for node in code.nodes if node.node == "product")
         cycles["node"] = target.cycles * steps

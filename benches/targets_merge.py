@@ -92,8 +92,9 @@ def measured(
         return {"name": f"{name}: {said}", "value": None, "target": "", "met": False}
     cycles: dict[str, int] = {CONCAT: 0, MERGED: 0}
     busy: dict[str, int] = {}
+    fragments = Fragments(target)
     for emit in cycles:
-        for segment in emit_segments(graph, target, emit):
+        for segment in emit_segments(graph, fragments, emit):
             if segment.code is None:
                 continue
             found: dict[str, Any] = target.assemble(segment.code.text, "x.vsm").report()

@@ -6,10 +6,12 @@ such as the scheduler, share what they make: a `LayoutPlans` keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 
+from .emit.fragment_cache import Fragments
 from .emit.segments import MERGED, emit_segments
 from .errors import PycompilerError
 from .frontend.import_onnx import ImportedModel
@@ -68,8 +70,14 @@ class LayoutPlans:
     def __init__(self) -> None:
         self.estimates = Estimates()
         self._kept: dict[str, tuple[_Step, ...]] = {}
+        self._fragments: Fragments | None = None
         #: The cheapest float dtype and the cycles of all, of `halves_or_singles.py`, by options.
         self.verdicts: dict[str, tuple[str, dict[str, int]]] = {}
+
+    def fragments(self, target: Target) -> Fragments:
+        """Return the code of nodes of these plans, made once for all programs."""
+        self._fragments = self._fragments or Fragments(target)
+        return self._fragments
 
     def graph_of(
         self,
@@ -97,7 +105,8 @@ class LayoutPlans:
                 _tell(step, report)
             return kept[-1].graph
         steps = []
-        for step in _steps(imported, target, given, report, known):
+        judge = partial(_cycles, renewed=imported.updates, fragments=self.fragments(target))
+        for step in _steps(imported, target, given, report, known, judge):
             _tell(step, report)
             steps.append(step)
         self._kept[key] = tuple(steps)
@@ -125,6 +134,8 @@ def _tell(step: _Step, report: Report) -> None:
             report.data["passes"][-1] |= {"estimated_steps": estimates, "layouts": found}
 
 
+#: Returns the cycles of the program of planned layouts.
+_Judge = Callable[[SlicedLayouts], int]
 #: How many passes there are.
 PASSES = 6
 
@@ -136,10 +147,15 @@ def given_of(options: Options, overrides: Overrides) -> Given:
 
 
 def _steps(
-    imported: ImportedModel, target: Target, given: Given, report: Report, known: Known
+    imported: ImportedModel,
+    target: Target,
+    given: Given,
+    report: Report,
+    known: Known,
+    judge: _Judge,
 ) -> Iterator[_Step]:
     """Run the passes in order, with the verifier after each."""
-    overrides, updates = given.overrides, imported.updates
+    overrides = given.overrides
     sliced = SlicedLayouts(target, given, known)
 
     facts = facts_of(target, given, imported.registered, imported.constants)
@@ -161,7 +177,7 @@ def _steps(
     def layouts(graph: MNGraph) -> MNGraph:
         nonlocal sliced
         if given.layout_planner == "lpz" and not overrides and not given.layout_specs:
-            like = _of_one_layer(graph, target, given, known, updates)
+            like = _of_one_layer(graph, target, given, known, judge)
             if like is not None:
                 sliced = like
                 return sliced.lay_out(graph)
@@ -171,7 +187,7 @@ def _steps(
             if given.layout_planner == "lpz" and known.work < CHEAP and not known.large:
                 other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
                 other.plan(laid := other.lay_out(graph))
-                if _cycles(other, updates) < _cycles(sliced, updates):
+                if judge(other) < judge(sliced):
                     sliced, made = other, laid
         return made
 
@@ -199,7 +215,7 @@ _WEIGHTS = (Weights(), Weights(far=0.6, moves=0.4), Weights(far=1.5, moves=0.4))
 
 
 def _of_one_layer(
-    graph: MNGraph, target: Target, given: Given, known: Known, renewed: Mapping[str, str]
+    graph: MNGraph, target: Target, given: Given, known: Known, judge: _Judge
 ) -> SlicedLayouts | None:
     """Plan one of the equal layers of a graph; return what plans the graph like it.
 
@@ -213,7 +229,7 @@ def _of_one_layer(
     def plan(one: SlicedLayouts) -> None:
         with suppress(PycompilerError):  # it does not fit
             one.plan(one.lay_out(layer))
-            tried.append((_cycles(one, renewed), one))
+            tried.append((judge(one), one))
 
     fit = replace(given, time_slice="fit") if given.time_slice == "auto" else given
     for weights in _WEIGHTS:
@@ -234,7 +250,7 @@ def _of_one_layer(
     return SlicedLayouts(target, given, replace(best.known, choice=best.choice()), like)
 
 
-def _cycles(sliced: SlicedLayouts, renewed: Mapping[str, str]) -> int:
+def _cycles(sliced: SlicedLayouts, renewed: Mapping[str, str], fragments: Fragments) -> int:
     """Return the cycles of planned layouts, with one scheduler for all that may follow.
 
     Then all schedulers get the same layouts, and results have the same bits.
@@ -244,7 +260,7 @@ def _cycles(sliced: SlicedLayouts, renewed: Mapping[str, str]) -> int:
     graph = rewritten(sliced.cut(), SLICED, facts, (*STRUCTURE, *RULES))
     graph = SCHEDULERS["spill_opt"](graph, target, given.sram_budget, overrides, renewed)
     graph = plan_addresses(graph, target, overrides, renewed)
-    codes = (one.code for one in emit_segments(graph, target, MERGED))
+    codes = (one.code for one in emit_segments(graph, fragments, MERGED))
     return sum(code.cycles for code in codes if code is not None)
 
 

@@ -124,7 +124,8 @@ class _Way:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        return emit_segments(self.graph, self.request.target, self.request.options.emit)
+        fragments = self.request.plans.fragments(self.request.target)
+        return emit_segments(self.graph, fragments, self.request.options.emit)
 
     @property
     def counts(self) -> dict[str, int]:

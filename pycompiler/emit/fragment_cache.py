@@ -44,10 +44,10 @@ def renamed(node: MNNode, graph: MNGraph) -> tuple[MNNode, dict[str, MNValue], d
 
 
 class Fragments:
-    """The fragments of a compilation, made once for all nodes that are alike."""
+    """The fragments of a compilation for a machine, made once for all nodes that are alike."""
 
     def __init__(self, target: Target):
-        self._target = target
+        self.target = target
         self._made: dict[Hashable, Fragment] = {}
 
     def of(self, node: MNNode, graph: MNGraph) -> Fragment:
@@ -61,5 +61,5 @@ class Fragments:
         fragment = self._made.get(key)
         if fragment is None:
             only = MNGraph(graph.name, graph.target, graph.stage, nodes=(alone,), values=values)
-            fragment = self._made[key] = LAYERS[node.op].emit(alone, only, self._target)
+            fragment = self._made[key] = LAYERS[node.op].emit(alone, only, self.target)
         return replace(fragment, names={ours: name for name, ours in names.items()})

@@ -11,7 +11,6 @@ from ..garbage import without_collection
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
-from ..machine import Target
 from .fragment_cache import Fragments
 from .program import Code, Kind, Program
 
@@ -37,24 +36,24 @@ class Segment:
     code: Code | None
 
 
-def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Segment]:
+def emit_segments(graph: MNGraph, fragments: Fragments, emit: str = CONCAT) -> list[Segment]:
     """Return the segments of a graph with addresses, in the order in which they run.
 
-    ``emit`` says how the nodes of a segment become one program: one after the other, or merged.
+    ``fragments`` has the code of nodes. ``emit`` says how the nodes of a segment become one
+    program: one after the other, or merged.
     """
     segments: list[Segment] = []
     with without_collection():
         for (_, side), group in groupby(graph.nodes, lambda n: (n.segment, n.side)):
             nodes = tuple(group)
-            code = _emit(nodes, graph, target, emit) if side is Side.DEVICE else None
+            code = _emit(nodes, graph, fragments, emit) if side is Side.DEVICE else None
             segments.append(Segment(nodes, *_boundary(nodes, graph), code))
     return segments
 
 
-def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) -> Code:
+def _emit(nodes: Sequence[MNNode], graph: MNGraph, fragments: Fragments, emit: str) -> Code:
     """Return the program of the nodes of one segment."""
-    program = Program(addresses_of(graph), target, merged=emit == MERGED)
-    fragments = Fragments(target)
+    program = Program(addresses_of(graph), fragments.target, merged=emit == MERGED)
     for node in nodes:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]

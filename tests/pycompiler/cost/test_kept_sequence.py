@@ -74,7 +74,7 @@ def changed(tasks: Sequence[Task], changes: Mapping[int, Task]) -> list[Task]:
 
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
 def test_a_change_gives_what_the_whole_sequence_gives(machine: str) -> None:
-    """Up to four bins of the list schedule for each change."""
+    """Up to four bins of the list schedule for each change, or a fiftieth of all cycles."""
     target = load_target(machine)
 
     def check(seed: int) -> None:
@@ -88,7 +88,8 @@ def test_a_change_gives_what_the_whole_sequence_gives(machine: str) -> None:
             factors = (0, 0.5, 0.9, 1.1, 2, 3)
             changes = {at: times(tasks[at], rng.choice(factors)) for at in places}
             whole = cycles(changed(tasks, changes), target)
-            assert abs(kept.replaced(changes) - whole) <= 4 * len(changes) * Flow.bin
+            bins = 4 * len(changes) * Flow.bin
+            assert abs(kept.replaced(changes) - whole) <= max(bins, whole / 50)
         assert round(kept.replaced({})) == cycles(tasks, target)
 
     with_seeds(check, 30, 1000)
