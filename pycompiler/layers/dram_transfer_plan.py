@@ -77,24 +77,6 @@ class Run(NamedTuple):
     step: Callable[[int], Transfer]
 
 
-class _Part(NamedTuple):
-    """Steps of one width between L1BM and LM, for the same MABs.
-
-    ``first`` has the long words of L1BM and of LM of the first one, ``more`` what each adds.
-    """
-
-    times: int
-    mabs: int | None
-    wide: bool
-    first: tuple[int, int]
-    more: tuple[int, int]
-
-    def at(self, number: int) -> tuple[int, int]:
-        """Return the long words of L1BM and of LM of a step."""
-        (l1, lm), (each_l1, each_lm) = self.first, self.more
-        return l1 + number * each_l1, lm + number * each_lm
-
-
 @dataclass(frozen=True, eq=False)
 class TransferPlan:
     """The transfers of one layout on one machine.
@@ -165,16 +147,16 @@ class TransferPlan:
     def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Run]:
         """Yield the steps from L2BM to L1BM and on to LM."""
         yield Run(self._pieces(chunk), None, partial(self._piece_down, chunk, l2))
-        for part in self._parts(chunk):
-            yield Run(part.times, part.mabs, partial(self._part_down, part))
+        for times, mabs, wide, at in self._parts(chunk):
+            yield Run(times, mabs, partial(self._part_down, mabs, wide, at))
 
     def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Run]:
         """Yield the steps from LM to L1BM and on to L2BM: the mirror of :meth:`steps_down`.
 
         Where units hold copies, the first unit sends.
         """
-        for part in self._parts(chunk):
-            yield Run(part.times, None, partial(self._part_up, part))
+        for times, mabs, wide, at in self._parts(chunk):
+            yield Run(times, None, partial(self._part_up, mabs, wide, at))
         yield Run(self._pieces(chunk), None, partial(self._piece_up, chunk, l2))
 
     def _piece_down(self, chunk: Chunk, l2: int, number: int) -> Transfer:
@@ -192,20 +174,17 @@ class TransferPlan:
         first = 0 if l1bs is None else members(l1bs)[0]
         return Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", first),), f"@{first}")
 
-    def _part_down(self, part: _Part, number: int) -> Transfer:
-        l1, lm = part.at(number)
-        form = "to_pe_2" if part.wide else "to_pe"
-        own = self.to_pe.mnemonic
-        return Transfer("l1bm", own, form, l1, lm, wide=part.wide, mabs=part.mabs)
+    def _part_down(self, mabs: int | None, wide: bool, at: _Places, number: int) -> Transfer:
+        l1, lm = at(number)
+        form = "to_pe_2" if wide else "to_pe"
+        return Transfer("l1bm", self.to_pe.mnemonic, form, l1, lm, wide=wide, mabs=mabs)
 
-    def _part_up(self, part: _Part, number: int) -> Transfer:
-        l1, lm = part.at(number)
-        form = "from_pe_2" if part.wide else "from_pe"
-        own, first = self.to_pe.mnemonic, 0 if part.mabs is None else members(part.mabs)[0]
-        one_mab = own == "l1bmm"
+    def _part_up(self, mabs: int | None, wide: bool, at: _Places, number: int) -> Transfer:
+        l1, lm = at(number)
+        own, first = self.to_pe.mnemonic, 0 if mabs is None else members(mabs)[0]
+        one_mab, form = own == "l1bmm", "from_pe_2" if wide else "from_pe"
         chosen = (("mab_number", first),) if one_mab else ()
-        suffix = f"@{first}" if one_mab else ""
-        return Transfer("l1bm", own, form, lm, l1, chosen, suffix, wide=part.wide)
+        return Transfer("l1bm", own, form, lm, l1, chosen, f"@{first}" * one_mab, wide=wide)
 
     def _pieces(self, chunk: Chunk) -> int:
         """Return the number of steps between L2BM and L1BM."""
@@ -219,15 +198,15 @@ class TransferPlan:
         l1bs = self.to_l1.sets[turn] if self.to_l1.sets else None
         return l2 + number * l1_map.source_words, piece * l1_map.destination_words, l1bs
 
-    def _parts(self, chunk: Chunk) -> Iterator[_Part]:
-        """Yield the steps between L1BM and LM, by MABs and width."""
+    def _parts(self, chunk: Chunk) -> Iterator[tuple[int, int | None, bool, _Places]]:
+        """Yield the steps between L1BM and LM, by MABs and width: how many, and their places."""
         cycles = self.target.cycles
         width = self.target.transfer(self.to_pe.mnemonic, "to_pe").source_words
         for turn, mabs in enumerate(self.to_pe.sets or (None,)):
             for step, times, wide in _widths(chunk.lm_steps, self.to_pe):
                 first = (turn * chunk.lm_steps + step) * width, chunk.lm + step * cycles
                 each = LONGS_PER_WIDE if wide else 1
-                yield _Part(times, mabs, wide, first, (each * width, each * cycles))
+                yield times, mabs, wide, partial(_place, first, (each * width, each * cycles))
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
@@ -306,7 +285,7 @@ def _slowest(plan: TransferPlan) -> tuple[int, int]:
     target = plan.target
     mv = plan.mv_cycles // target.cycles
     l2bm = sum(plan._pieces(chunk) for chunk in plan.chunks)
-    l1bm = sum(part.times for chunk in plan.chunks for part in plan._parts(chunk))
+    l1bm = sum(times for chunk in plan.chunks for times, *_ in plan._parts(chunk))
     return max(mv, l2bm, l1bm), mv + l2bm + l1bm
 
 
@@ -386,6 +365,14 @@ def _words_of_rows(
 def local_words(side: Mapping[str, IntArray], wide: bool) -> IntArray:
     """Return the long word of LM, counted from the first, of every word that an access moves."""
     return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]
+
+
+#: Returns the long words of L1BM and of LM of a step.
+_Places = Callable[[int], tuple[int, int]]
+
+
+def _place(first: tuple[int, int], more: tuple[int, int], number: int) -> tuple[int, int]:
+    return first[0] + number * more[0], first[1] + number * more[1]
 
 
 def _widths(count: int, to_pe: StageInstruction) -> Iterator[tuple[int, int, bool]]:

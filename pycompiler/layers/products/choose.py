@@ -36,31 +36,19 @@ def choose_layouts(node: MNNode, graph: MNGraph, target: Target, hints: Layouts)
     ``hints`` are the layouts that inputs have. An input whose layout agrees with its hint need not
     be brought.
     """
-    found = list(candidates(node, graph, target, hints))
-    if not found:
-        # The shares are too large: try other units, or L1Bs that divide the contracted axis.
-        found = [
-            (target.cycles * _steps(node, graph, one, target), one)
-            for one in _spreads(node, graph, target, hints)
-        ]
-    if found:
-        return min(found, key=lambda one: one[0])[1]
-    return _held(node, graph, target, hints)
-
-
-def candidates(
-    node: MNNode, graph: MNGraph, target: Target, hints: Layouts
-) -> Iterator[tuple[int, Laid]]:
-    """Yield cycles and layouts of each way to compute the product with operands that fit LM."""
-
-    def valued(layouts: Laid, steps: int) -> tuple[int, Laid]:
-        return target.cycles * steps + _bring(node, graph, layouts, hints, target), layouts
-
     held = _held(node, graph, target, hints)
-    if fits(node, held, target):
-        yield valued(held, _steps(node, graph, held, target))
-    for layouts in _streamed(node, graph, target):
-        yield valued(layouts, _steps(node, graph, layouts, target))
+    found = [held] if fits(node, held, target) else []
+    found += _streamed(node, graph, target)
+    bring = _bring if found else lambda *_: 0
+    # If the shares are too large: try other units, or L1Bs that divide the contracted axis.
+    found = found or list(_spreads(node, graph, target, hints)) or [held]
+
+    def cycles(one: Laid) -> int:
+        return target.cycles * _steps(node, graph, one, target) + bring(
+            node, graph, one, hints, target
+        )
+
+    return found[0] if len(found) == 1 else min(found, key=cycles)
 
 
 def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:

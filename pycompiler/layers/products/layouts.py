@@ -158,22 +158,12 @@ def lay_out(
     Addr digits of stride 0 receive their strides here, axis by axis in ``order``, each digit
     outside the digits before it.
     """
-    ranges = all_ranges(target.level_range, dtype)
-    places = tuple((axis, tuple(subs[axis])) for axis in dict.fromkeys(order))
-    return _laid_out(rank, places, tuple(ranges.items()))
-
-
-@lru_cache(maxsize=16384)
-def _laid_out(
-    rank: int, places: Sequence[tuple[int, Sequence[SubAxis]]], ranges: Sequence[tuple[Level, int]]
-) -> Layout:
-    """Do the work of :func:`lay_out`; many proposals of a product have equal operands."""
     axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]
     stride = 1
     used: dict[Level, list[PrimeDigit]] = {}
-    for axis, subs in places:
+    for axis in dict.fromkeys(order):
         out: list[SubAxis] = []
-        for sub in subs:
+        for sub in subs[axis]:
             if sub.size <= 1:
                 continue
             if sub.level is not Level.ADDR:
@@ -184,7 +174,7 @@ def _laid_out(
             out.append(sub)
         axes[axis] = tuple(reversed(merged(out)))
     copies: list[Broadcast] = []
-    counts = dict(ranges)
+    counts = all_ranges(target.level_range, dtype)
     for level in (Level.W, *reversed(UNIT_LEVELS)):
         digits = primes(counts[level])
         free = [d for d in digits if d not in used.get(level, [])]

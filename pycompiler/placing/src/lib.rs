@@ -1,6 +1,7 @@
 //! Programs: from the lines of nodes to assembly text. Each instruction goes to the first step that hazards, slots and ports allow.
 //!
 //! `code` has the lines as layers write them, `machine` and `rules` what the spec says, `op` and `ready` lines at their addresses.
+//! `dependences` says what must come before what, among the instructions of a node and among nodes.
 //! `placing` finds the step of an instruction; on it stand the list scheduler of one node (`schedule`, `shelf`) and the timeline
 //! of a whole program (`timeline`), in which MVs run beside the lines. `merge` places nodes there, with words from `allocator`;
 //! `writer` adds idle steps and waits, and `text` writes. `rows` makes pipelines of programs that run over many rows.
@@ -12,6 +13,7 @@ mod allocator;
 mod chunks;
 mod clock;
 mod code;
+mod dependences;
 mod distance;
 mod line;
 mod live_ranges;

@@ -5,39 +5,37 @@
 //! the nodes of the longest chain come first, and nodes for which little waits, such as the update of a weight, fill the gaps.
 
 use crate::code::Line;
+use crate::dependences::Dependences;
 use crate::machine::Machine;
 use crate::rules::Name;
 use crate::shelf::Lines;
 use crate::text::ends;
-use rustc_hash::{FxHashMap as Map, FxHashSet as Set};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use rustc_hash::FxHashMap as Map;
 use std::sync::Arc;
 
 /// What the orders of the nodes of a program depend on.
 pub(crate) struct Urgency {
-    times: Vec<i64>,
-    /// The nodes that wait for each.
-    after: Vec<Vec<usize>>,
-    /// The time of the longest chain that begins with a node.
-    rest: Vec<i64>,
+    waits: Dependences,
+    /// The time at which a node may start, and that of the longest chain that begins with it.
+    times: Vec<(i64, i64)>,
 }
 
 impl Urgency {
     /// Returns it; None if a node touches words of LM or DRAM that only a register knows.
     pub(crate) fn of(nodes: &[Arc<Lines>], machine: &Machine) -> Option<Self> {
-        let mut after = vec![Vec::new(); nodes.len()];
-        for (node, others) in before(nodes, machine)?.into_iter().enumerate() {
-            for other in others {
-                after[other].push(node);
+        let waits = dependences(nodes, machine)?;
+        let own: Vec<i64> = nodes.iter().map(|lines| time(lines, machine)).collect();
+        let mut times: Vec<_> = own.iter().map(|&time| (0, time)).collect();
+        for (node, others) in waits.after.iter().enumerate() {
+            let end = times[node].0 + own[node];
+            for &other in others {
+                times[other].0 = times[other].0.max(end);
             }
         }
-        let times: Vec<i64> = nodes.iter().map(|lines| time(lines, machine)).collect();
-        let mut rest = times.clone();
-        for node in (0..nodes.len()).rev() {
-            rest[node] += after[node].iter().map(|&other| rest[other]).max().unwrap_or(0);
+        for (node, others) in waits.after.iter().enumerate().rev() {
+            times[node].1 += others.iter().map(|&other| times[other].1).max().unwrap_or(0);
         }
-        Some(Self { times, after, rest })
+        Some(Self { waits, times })
     }
 
     /// Returns the numbers of the nodes in the order of placing.
@@ -45,62 +43,27 @@ impl Urgency {
     /// The node comes first for which the time at which it may start, multiplied by `halves` halves, less that of all that
     /// waits for it, is least.
     pub(crate) fn order(&self, halves: i64) -> Vec<usize> {
-        let mut starts = vec![0; self.times.len()];
-        let mut missing = vec![0_usize; self.times.len()];
-        for &other in self.after.iter().flatten() {
-            missing[other] += 1;
-        }
-        let ready = missing.iter().enumerate().filter(|(_, count)| **count == 0);
-        let mut ready: BinaryHeap<_> = ready.map(|(node, _)| Reverse((-2 * self.rest[node], node))).collect();
-        let mut out = Vec::new();
-        while let Some(Reverse((_, node))) = ready.pop() {
-            out.push(node);
-            for &other in &self.after[node] {
-                starts[other] = starts[other].max(starts[node] + self.times[node]);
-                missing[other] -= 1;
-                if missing[other] == 0 {
-                    ready.push(Reverse((halves * starts[other] - 2 * self.rest[other], other)));
-                }
-            }
-        }
-        out
+        self.waits.order(|node| halves * self.times[node].0 - 2 * self.times[node].1)
     }
 }
 
-/// Returns for each node those that must be placed before it.
-fn before(nodes: &[Arc<Lines>], machine: &Machine) -> Option<Vec<Set<usize>>> {
-    let mut out = Vec::new();
-    let mut wrote: Map<(Name, i64), usize> = Map::default();
-    let mut read: Map<(Name, i64), Vec<usize>> = Map::default();
-    for (number, lines) in nodes.iter().enumerate() {
-        let mut touched: [Set<(Name, i64)>; 2] = Default::default();
-        for line in &lines.lines {
-            for (written, words) in [false, true].into_iter().zip(&mut touched) {
-                // The memories in which nodes leave words for each other.
-                let kept = |memory| memory == machine.dram || machine.local.contains(&memory);
-                for access in line.accesses(written).filter(|access| kept(access.memory)) {
-                    let (low, high) = access.range?;
-                    if access.cycles.is_empty() {
-                        // Those of DRAM are compared in units of MVs.
-                        let unit = machine.rules.unit;
-                        words.extend((low / unit..=(high - 1) / unit).map(|block| (access.memory, block)));
-                    } else {
-                        words.extend(access.cycles.iter().map(|&word| (access.memory, word)));
-                    }
+/// Returns what each node must be placed behind; nodes depend on those before them only.
+fn dependences(nodes: &[Arc<Lines>], machine: &Machine) -> Option<Dependences> {
+    let mut out = Dependences::new(nodes.len());
+    // The memories in which nodes leave words for each other.
+    let kept = |memory| memory == machine.dram || machine.local.contains(&memory);
+    for (node, lines) in nodes.iter().enumerate() {
+        for written in [false, true] {
+            let accesses = lines.lines.iter().flat_map(|line| line.accesses(written));
+            for access in accesses.filter(|access| kept(access.memory)) {
+                let (low, high) = access.range?;
+                // Those of DRAM are compared in units of MVs.
+                let unit = machine.rules.unit;
+                let blocks = access.cycles.is_empty().then_some(low / unit..=(high - 1) / unit);
+                for word in blocks.into_iter().flatten().chain(access.cycles.iter().copied()) {
+                    out.note((access.memory, word), node, written);
                 }
             }
-        }
-        let [reads, writes] = touched;
-        let mut own: Set<usize> = reads.iter().chain(&writes).filter_map(|word| wrote.get(word)).copied().collect();
-        own.extend(writes.iter().filter_map(|word| read.get(word)).flatten());
-        own.remove(&number);
-        out.push(own);
-        for word in writes {
-            wrote.insert(word, number);
-            read.remove(&word);
-        }
-        for word in reads {
-            read.entry(word).or_default().push(number);
         }
     }
     Some(out)

@@ -3,11 +3,11 @@
 //! Instructions that a forwarding path connects keep their distance of one step and move together as a group. Groups are
 //! placed in the order of the part.
 
-use crate::op::{Op, Place};
+use crate::dependences::Dependences;
+use crate::op::Op;
 use crate::placing::{Group, Placing};
 use crate::rules::{Name, Rules};
 use rustc_hash::FxHashMap as Map;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Returns the lines of `steps` packed, each with the numbers of its instructions, which are counted through all steps.
@@ -71,53 +71,21 @@ fn groups(steps: &[Vec<Arc<Op>>]) -> Option<Vec<Vec<usize>>> {
 
 /// The groups in an order in which each comes after those it depends on, else as early as its number; None if there is none.
 fn ordered(steps: &[Vec<Arc<Op>>], roots: &[usize]) -> Option<Vec<usize>> {
-    let mut later: BTreeMap<usize, BTreeSet<usize>> = roots.iter().map(|&root| (root, BTreeSet::new())).collect();
-    let mut written: Map<Place, usize> = Map::default();
-    let mut read: Map<Place, BTreeSet<usize>> = Map::default();
-    let mut depends = |before: usize, own: usize| {
-        if let Some(found) = later.get_mut(&before).filter(|_| before != own) {
-            found.insert(own);
-        }
-    };
+    let mut found = Dependences::new(roots.len());
     let mut rest = roots;
     for ops in steps {
         let (own, others) = rest.split_at(ops.len());
         rest = others;
-        for (op, &own) in ops.iter().zip(own) {
-            for touch in &op.reads {
-                for &(word, _) in &touch.places {
-                    let place = (touch.memory, word);
-                    depends(written.get(&place).copied().unwrap_or(own), own);
-                    read.entry(place).or_default().insert(own);
-                }
-            }
-        }
-        for (op, &own) in ops.iter().zip(own) {
-            for touch in &op.writes {
-                for &(word, _) in &touch.places {
-                    let place = (touch.memory, word);
-                    for before in read.remove(&place).into_iter().flatten().chain(written.insert(place, own)) {
-                        depends(before, own);
+        for written in [false, true] {
+            for (op, &own) in ops.iter().zip(own) {
+                for touch in op.touches(written) {
+                    for &(word, _) in &touch.places {
+                        found.note((touch.memory, word), own, written);
                     }
                 }
             }
         }
     }
-    let mut missing: Map<usize, usize> = Map::default();
-    for &following in later.values().flatten() {
-        *missing.entry(following).or_insert(0) += 1;
-    }
-    let mut ready: BTreeSet<usize> = later.keys().copied().filter(|group| !missing.contains_key(group)).collect();
-    let mut out = Vec::new();
-    while let Some(group) = ready.pop_first() {
-        out.push(group);
-        for &following in later.get(&group).into_iter().flatten() {
-            let left = missing.entry(following).or_insert(1);
-            *left -= 1;
-            if *left == 0 {
-                ready.insert(following);
-            }
-        }
-    }
-    (out.len() == later.len()).then_some(out)
+    let order = found.order(|one| one);
+    (order.len() == roots.len()).then(|| order.into_iter().filter(|&one| roots[one] == one).collect())
 }
