@@ -74,17 +74,20 @@ else:
 assert "spread" in CliRunner().invoke(cli.commands, ["compile", "--help"]).output
 assert "| `spread` |" in document_options.page()
 """,
-    "A scheduler": """
+    "A schedule": """
 import numpy as np
 from compiling import compiled, model_of, run
-nodes = [("Mul", ["x", "x"], "m"), ("Add", ["m", "x"], "a"), ("Relu", ["a"], "y")]
-model = model_of(nodes, {"x": (64, 64)}, ["y"])
-given = {"x": np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)}
-found = {}
-for scheduler in ("half_of_lm", "always_from_dram"):
-    result, _ = compiled(model, scheduler=scheduler)
-    found[scheduler] = run(result, given)["y"]
-assert np.array_equal(*found.values())
+model = model_of([("MatMul", ["x", "w"], "y")], {"x": (9, 20), "w": (20, 13)}, ["y"])
+rng = np.random.default_rng(1)
+given = {name: rng.integers(-8, 9, shape).astype(np.float32)
+         for name, shape in (("x", (9, 20)), ("w", (20, 13)))}
+for plan in ("Resident", "Everywhere"):
+    result, _ = compiled(model, overrides={"y": {"plan": '{"%s": {}}' % plan}})
+    (product,) = (node for node in result.graph.nodes if node.op == "MatMul")
+    assert type(product.plan).__name__ == plan
+    assert np.array_equal(run(result, given)["y"], given["x"] @ given["w"])
+layout = result.graph.values[product.outputs[0]].layout
+assert {sub.level.value for axis in layout.axes for sub in axis} <= {"Addr", "PE", "W"}, layout
 """,
     "A machine": """
 import emu2

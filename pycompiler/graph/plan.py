@@ -78,9 +78,7 @@ class SharedSums(Plan):
 
 
 #: The schedules by name.
-SCHEDULES: Mapping[str, type[Plan]] = {
-    one.__name__: one for one in (Resident, Streamed, OnePass, WholeSums, PartSums, SharedSums)
-}
+SCHEDULES: Mapping[str, type[Plan]] = {one.__name__: one for one in Plan.__subclasses__()}
 
 
 #: Plans by the names of nodes.

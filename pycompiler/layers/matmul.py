@@ -16,14 +16,15 @@ offset of the address. Groups are an axis of pixels, weights and result, like a 
 :mod:`pycompiler.pfvm.composites.convolution` writes padding, small groups and tiles of pixels as
 other operators.
 
-There are two schedules: every MAB holds its operands (:mod:`.products.resident`), or the vectors
-come through L1BM (:mod:`.products.streamed`).
+The schedules stand in :mod:`.products.schedules`: every MAB holds its operands, or the vectors come
+through L1BM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
 from ..code.lines import Fragment
@@ -31,15 +32,13 @@ from ..code.nest import Nest
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layouts, Ways
-from ..graph.plan import Resident, Streamed
 from ..machine import Target
 from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, other_layouts, outside_lm
-from .products import streamed
-from .products.choose import across_groups, candidate_layouts, choose_layouts, code, steps
-from .products.layouts import wanted_layouts
+from .products.choose import across_groups, candidate_layouts, choose_layouts, steps
 from .products.roles import PRECISION, bias_of, roles_of
+from .products.schedules import SCHEDULES, schedule_of
 
 #: The values of `auto_pad` that may pad.
 _PADDED = ("SAME_UPPER", "SAME_LOWER")
@@ -54,7 +53,7 @@ class Product(UntiedAxes):
     error = SUM
     anchored = True
     apart = True
-    schedules = (Resident, Streamed)
+    schedules = tuple(SCHEDULES)
 
     def __init__(self, op: str, attributes: frozenset[str]):
         self.op = op
@@ -121,7 +120,7 @@ class Product(UntiedAxes):
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Put the matrix in LM1, the vectors in LM0, bias and result where more room is left."""
-        beside = Location.LM0 if isinstance(node.plan, Streamed) else Location.LM1
+        beside = schedule_of(node).beside
         known = {node.inputs[1]: Location.LM1, node.inputs[0]: Location.LM0}
         banks = [known.get(name, beside) for name in dict.fromkeys(node.inputs) if name]
         # Sums over groups take words of DRAM on their way: a second result.
@@ -130,33 +129,23 @@ class Product(UntiedAxes):
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""
         yield from outside_lm((*node.inputs, node.outputs[0]), graph)
-        if isinstance(node.plan, Streamed):
-            if not streamed.suits(node, graph, target):
-                # The last slice of a contracted axis may be too short for the others' layouts.
-                yield "terms that do not fill the blocks of a streamed product"
-                return
-            if not streamed.possible(node, node.plan, target):
-                yield "vectors of a streamed product that have no room in L1BM or L2BM"
-                return
-            wanted = streamed.layouts(node, graph, node.plan, target)
-        elif (found := wanted_layouts(node, graph, target)) is not None:
-            wanted = found
-        else:
-            yield "the contracted axis on some units, or terms that do not fill all of them"
+        wanted = schedule_of(node).wanted(node, graph, target)
+        if isinstance(wanted, str):
+            yield wanted
             return
         yield from other_layouts(wanted, graph, target)
 
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code of the schedule."""
-        return code(node, graph, target)
+        return chain(*schedule_of(node).code(node, graph, target))
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Return the steps."""
         return steps(node, graph, target)
 
     def scattered(self, node: MNNode) -> bool:
-        """Lines of a streamed product may part."""
-        return isinstance(node.plan, Streamed)
+        """Return what the schedule says."""
+        return schedule_of(node).scattered
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the lines."""

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice, product
+from itertools import product
 from math import prod
 
-from ...code.nest import Nest, stages
+from ...code.nest import stages
 from ...cost.sequence import slots_of, waiting_steps
-from ...graph.digits import agrees, machine_digits, primes
+from ...graph.digits import agrees, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layouts, Level
-from ...graph.plan import Laid, Resident, Streamed
+from ...graph.plan import Laid, Resident
 from ...machine import Target
-from ...pfvm.windows import DEPTHWISE
 from ..dram_transfer import download
 from ..dram_transfer_plan import plan_transfer
-from . import resident, streamed, streamed_code
 from .layouts import fits, operand_layouts, terms_unit
-from .roles import PRECISION, Roles, precision_of, roles_of, whole_units
-from .route import shares
+from .roles import Roles, precision_of, roles_of, whole_units
+from .schedules import SCHEDULES, schedule_of
 from .spreads import Spread, SpreadRule, kept_units, kept_units_of_few_rows, spread_units
 from .unit_sums import groups_meet
 
@@ -38,7 +36,7 @@ def choose_layouts(node: MNNode, graph: MNGraph, target: Target, hints: Layouts)
     """
     held = _held(node, graph, target, hints)
     found = [held] if fits(node, held, target) else []
-    found += _streamed(node, graph, target)
+    found += _ways(node, graph, target)
     bring = _bring if found else lambda *_: 0
     # If the shares are too large: try other units, or L1Bs that divide the contracted axis.
     found = found or list(_spreads(node, graph, target, hints)) or [held]
@@ -51,15 +49,10 @@ def choose_layouts(node: MNNode, graph: MNGraph, target: Target, hints: Layouts)
     return found[0] if len(found) == 1 else min(found, key=cycles)
 
 
-def _streamed(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:
-    """Yield layouts of all operands that fit LM, with plans that stream vectors."""
-    if not streamed.suits(node, graph, target):
-        return
-    for plan in _streamed_plans(node, graph, target):
-        if streamed.possible(node, plan, target):
-            layouts = streamed.layouts(node, graph, plan, target)
-            if _room(node, layouts, target):
-                yield Laid(layouts, {node.name: plan})
+def _ways(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:
+    """Yield the layouts of all schedules that have some of their own."""
+    for schedule in SCHEDULES.values():
+        yield from schedule.ways(node, graph, target)
 
 
 def _held(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Laid:
@@ -75,7 +68,7 @@ def candidate_layouts(
 ) -> Iterator[Laid]:
     """Yield layouts of all operands that fit LM, each with its plan."""
     yield from _spreads(node, graph, target, hints)
-    yield from _streamed(node, graph, target)
+    yield from _ways(node, graph, target)
 
 
 def _spreads(node: MNNode, graph: MNGraph, target: Target, hints: Layouts) -> Iterator[Laid]:
@@ -231,14 +224,12 @@ def steps(node: MNNode, graph: MNGraph, target: Target) -> int:
 
     The sums over units come behind all products.
     """
-    plan = node.plan
-    if isinstance(plan, Streamed):
-        shape = streamed_code.counted(node, graph, plan, target)
-    else:
-        shape = resident.counted(node, graph, target)
-    known = _known(target)
+    schedule, known = schedule_of(node), _known(target)
+    shape = type(node.plan), schedule.counted(node, graph, target)
     if shape not in known:
-        known[shape] = _count(node, graph, target)
+        found, behind = schedule.code(node, graph, target)
+        busiest = max(slots_of(stages(found, target)).values()) // target.cycles
+        known[shape] = busiest + waiting_steps(stages(behind, target), target)
     return known[shape]
 
 
@@ -246,56 +237,6 @@ def steps(node: MNNode, graph: MNGraph, target: Target) -> int:
 def _known(target: Target) -> dict[Hashable, int]:
     """Return the steps that are known by shape: addresses do not matter."""
     return {}
-
-
-def _count(node: MNNode, graph: MNGraph, target: Target) -> int:
-    if isinstance(node.plan, Streamed):
-        found, behind = streamed_code.code(node, graph, node.plan, target), 0
-    else:
-        found = resident.products(node, graph, target)
-        behind = waiting_steps(stages(resident.sums(node, graph, target), target), target)
-    return max(slots_of(stages(found, target)).values()) // target.cycles + behind
-
-
-def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
-    """Return the code of the node's schedule."""
-    if isinstance(node.plan, Streamed):
-        return streamed_code.code(node, graph, node.plan, target)
-    return resident.code(node, graph, target)
-
-
-def _streamed_plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Streamed]:
-    """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs.
-
-    The columns take L2Bs from the innermost on; those of the only product also from the outermost
-    on. Then rows are on the L2Bs of a group and columns on groups, so that MVs across the groups
-    bring the vectors and no operand lies in DRAM twice. Between two products such columns would
-    cross groups in switches, which nothing hides, to save transfers that other nodes hide.
-    """
-    roles = roles_of(node, graph)
-    sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
-    along = max(sizes, key=lambda axis: sizes[axis])
-    mabs, l1bs, l2bs = (
-        [one for one in machine_digits(target, 1) if one.level is level]
-        for level in (Level.MAB, Level.L1B, Level.L2B)
-    )
-    products = (n for n in graph.nodes if PRECISION in dict(n.attributes) and n.op != DEPTHWISE)
-    only = len(list(islice(products, 2))) == 1
-    for share in shares(target):
-        low = [digit for digit in l1bs if digit.stride < share]
-        high = [digit for digit in l1bs if digit.stride >= share]
-        cuts = [(l2bs[:count], l2bs[count:]) for count in range(len(l2bs) + 1)]
-        if only:
-            cuts += [(outer, inner) for inner, outer in cuts[1:-1]]
-        for columns, rows in cuts:
-            yield Streamed(along, (*mabs, *low, *columns), (*high, *rows))
-
-
-def _room(node: MNNode, layouts: Layouts, target: Target) -> bool:
-    """Whether the matrix fits LM1 and all other operands fit LM0."""
-    words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
-    matrix = words.pop(node.inputs[1])
-    return matrix <= target.words("lm1") and sum(words.values()) <= target.words("lm0")
 
 
 def _bring(node: MNNode, graph: MNGraph, layouts: Layouts, hints: Layouts, target: Target) -> int:

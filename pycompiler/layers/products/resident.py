@@ -12,13 +12,16 @@ from ...code.lines import Forward, Instruction, MatrixOperand, Operand, PeOperan
 from ...code.nest import Nest, Repeat, alike, each, runs, whole_runs
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
+from ...graph.layout import Layouts
+from ...graph.plan import Resident
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from .addresses import Batch, Work, work_of
-from .layouts import l1bs_of, l2bs_of
+from .layouts import l1bs_of, l2bs_of, wanted_layouts
 from .overlapped import Overlapped
 from .pipelined import pipelined, product_of, vector_registers
 from .roles import Precision, bias_of, precision_of, roles_of
+from .schedule import Schedule
 from .tails import Tails
 from .tiles import Pair, tile_pairs, tile_steps, vector_operand
 from .unit_sums import Shared, sum_units, sums_words
@@ -39,13 +42,18 @@ def _most_vectors(kind: Precision, target: Target) -> int:
     return target.words("grf0") // kind.result // target.cycles * target.cycles
 
 
-def code(node: MNNode, graph: MNGraph, target: Target) -> Nest:
-    """Yield the code: products, then the sums over units."""
-    yield from products(node, graph, target)
-    yield from sums(node, graph, target)
+def _wanted(node: MNNode, graph: MNGraph, target: Target) -> Layouts | str:
+    """Return layouts that keep the units of the result."""
+    found = wanted_layouts(node, graph, target)
+    none = "the contracted axis on some units, or terms that do not fill all of them"
+    return none if found is None else found
 
 
-def products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+def _code(node: MNNode, graph: MNGraph, target: Target) -> tuple[Nest, Nest]:
+    return _products(node, graph, target), _sums(node, graph, target)
+
+
+def _products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     """Yield the code of the products of each L1B."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
@@ -70,7 +78,7 @@ def products(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     yield each(work.batches, lambda b: alike(runs(work.vectors, most), len, partial(group, b)))
 
 
-def counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
+def _counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
     """Return what decides the number of lines of a product."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     vectors = {len(own) for own in runs(work.vectors, _most_vectors(kind, target))}
@@ -84,7 +92,7 @@ def counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
     )
 
 
-def sums(node: MNNode, graph: MNGraph, target: Target) -> Nest:
+def _sums(node: MNNode, graph: MNGraph, target: Target) -> Nest:
     """Return the code that adds up the results of units which share the contracted axis."""
     over, name = shared_by(node, graph), bias_of(node)
     if over is None:
@@ -274,3 +282,6 @@ class _Blocks:
         place, group = divmod(number, self.groups)
         part = self._register(place, group)._replace(words=self.work.width)
         return [alu_step("lpassa", (part,), self._result(place, group))]
+
+
+RESIDENT = Schedule(Resident, _wanted, _counted, _code)

@@ -10,19 +10,22 @@ next tile is written to the other bank.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
+from ...graph.digits import machine_digits
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layouts, Level, SubAxis
-from ...graph.plan import Streamed
+from ...graph.plan import Laid, Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
+from ...pfvm.windows import DEPTHWISE
 from ..dram_transfer_plan import RING_SHARE
 from .layouts import inner_digits, l1bs_of, lay_out, result_digits
-from .roles import Precision, bias_of, precision_of, roles_of, whole_units
-from .route import Route, route
+from .roles import PRECISION, Precision, bias_of, precision_of, roles_of, whole_units
+from .route import Route, route, shares
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,62 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
         and all(axis is not None for axis in roles.a[0])
         and whole_units(node, roles.k, kind.block)
     )
+
+
+def plan_of(node: MNNode) -> Streamed:
+    """Return the plan of a node that has this schedule."""
+    assert isinstance(node.plan, Streamed)
+    return node.plan
+
+
+def ways(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Laid]:
+    """Yield layouts for all spreads of rows and columns: the matrix in LM1, the rest in LM0."""
+    if not suits(node, graph, target):
+        return
+    for plan in _plans(node, graph, target):
+        if possible(node, plan, target):
+            found = layouts(node, graph, plan, target)
+            words = {name: one.num_lw(target.cycles) for name, one in found.items()}
+            matrix = words.pop(node.inputs[1])
+            if matrix <= target.words("lm1") and sum(words.values()) <= target.words("lm0"):
+                yield Laid(found, {node.name: plan})
+
+
+def wanted(node: MNNode, graph: MNGraph, target: Target) -> Layouts | str:
+    """Return the layouts of the node's plan, or why it cannot have it."""
+    if not suits(node, graph, target):
+        # The last slice of a contracted axis may be too short for the others' layouts.
+        return "terms that do not fill the blocks of a streamed product"
+    if not possible(node, plan_of(node), target):
+        return "vectors of a streamed product that have no room in L1BM or L2BM"
+    return layouts(node, graph, plan_of(node), target)
+
+
+def _plans(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Streamed]:
+    """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs.
+
+    The columns take L2Bs from the innermost on; those of the only product also from the outermost
+    on. Then rows are on the L2Bs of a group and columns on groups, so that MVs across the groups
+    bring the vectors and no operand lies in DRAM twice. Between two products such columns would
+    cross groups in switches, which nothing hides, to save transfers that other nodes hide.
+    """
+    roles = roles_of(node, graph)
+    sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
+    along = max(sizes, key=lambda axis: sizes[axis])
+    mabs, l1bs, l2bs = (
+        [one for one in machine_digits(target, 1) if one.level is level]
+        for level in (Level.MAB, Level.L1B, Level.L2B)
+    )
+    products = (n for n in graph.nodes if PRECISION in dict(n.attributes) and n.op != DEPTHWISE)
+    only = len(list(islice(products, 2))) == 1
+    for share in shares(target):
+        low = [digit for digit in l1bs if digit.stride < share]
+        high = [digit for digit in l1bs if digit.stride >= share]
+        cuts = [(l2bs[:count], l2bs[count:]) for count in range(len(l2bs) + 1)]
+        if only:
+            cuts += [(outer, inner) for inner, outer in cuts[1:-1]]
+        for columns, rows in cuts:
+            yield Streamed(along, (*mabs, *low, *columns), (*high, *rows))
 
 
 def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]:

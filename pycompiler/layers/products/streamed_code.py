@@ -18,13 +18,14 @@ from ...code.lines import (
 )
 from ...code.nest import Nest, alike, runs, whole_runs
 from ...graph.dtypes import MNDtype
-from ...graph.graph import MNGraph, MNNode
+from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.plan import Streamed
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from .layouts import l1bs_of
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import burst, landings, rows_at_once, shape_of
+from .schedule import Schedule
+from .streamed import burst, landings, plan_of, rows_at_once, shape_of, wanted, ways
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -248,16 +249,17 @@ class _Code:
         return PeOperand(REGISTER_FILES[file], words, words=width)
 
 
-def code(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Nest:
-    """Return the code."""
-    return _Code(node, graph, plan, target).code()
+def _code(node: MNNode, graph: MNGraph, target: Target) -> tuple[Nest, Nest]:
+    return _Code(node, graph, plan_of(node), target).code(), ()
 
 
-def counted(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Hashable:
-    """Return what decides the number of lines."""
-    name = bias_of(node)
+def _counted(node: MNNode, graph: MNGraph, target: Target) -> Hashable:
+    plan, name = plan_of(node), bias_of(node)
     return (
         (shape_of(node, graph, plan, target), l1bs_of(plan.columns), precision_of(node, target)),
         tuple(graph.values[name].dtype for name in node.inputs[:2]),
         name is not None and graph.values[name].location == graph.values[node.outputs[0]].location,
     )
+
+
+STREAMED = Schedule(Streamed, wanted, _counted, _code, ways, Location.LM0, scattered=True)

@@ -257,7 +257,7 @@ def test_every_share_on_the_whole_chip(share: int) -> None:
     a, b = a.astype(np.float32), b.astype(np.float32)
     bias = rng.standard_normal(500).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "shares", lambda _: (share,))
+        patch.setattr(streamed, "shares", lambda _: (share,))
         found, other, _ = both(gemm((210, 500, 48), (0, 1), bias, b), {"a": a}, "mncore2")
     assert np.array_equal(found, other)
     assert close(found, a, b, a.astype(np.float64) @ b + bias)
@@ -268,7 +268,7 @@ def test_columns_on_groups_and_rows_on_the_l2bs_of_a_group() -> None:
     rng = np.random.default_rng(8)
     a, b = rng.standard_normal((300, 64)), rng.standard_normal((64, 700))
     a, b = a.astype(np.float32), b.astype(np.float32)
-    plans = choose._streamed_plans
+    plans = streamed._plans
 
     def outer(*given: Any) -> Any:
         for plan in plans(*given):
@@ -277,7 +277,7 @@ def test_columns_on_groups_and_rows_on_the_l2bs_of_a_group() -> None:
                 yield plan
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "_streamed_plans", outer)
+        patch.setattr(streamed, "_plans", outer)
         found, other, _ = both(gemm((300, 700, 64), (0, 0), None, b), {"a": a}, "mncore2")
     assert np.array_equal(found, other)
     assert close(found, a, b, a.astype(np.float64) @ b)

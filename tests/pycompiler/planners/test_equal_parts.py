@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -243,8 +244,8 @@ def test_the_fastest_of_a_layers_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     model = blocks(("weight", "bias", "relu", "weight", "start"), 8, 72, 12)
     count, counted = layout_passes._cycles, list[int]()
 
-    def noted(sliced: SlicedLayouts, renewed: Mapping[str, str]) -> int:
-        counted.append(found := count(sliced, renewed))
+    def noted(sliced: SlicedLayouts, **given: Any) -> int:
+        counted.append(found := count(sliced, **given))
         return found
 
     monkeypatch.setattr(layout_passes, "_cycles", noted)

@@ -21,7 +21,7 @@ from pycompiler.graph.plan import OnePass, PartSums, Plan, Resident, SharedSums,
 from pycompiler.graph.text import parse_graph, print_graph
 from pycompiler.graph.verify import STRUCTURE, verify
 from pycompiler.layers.operators import LAYERS, RULES
-from pycompiler.layers.products import choose
+from pycompiler.layers.products import choose, streamed
 from pycompiler.layers.weight_gradient import layouts, shares
 from pycompiler.machine import load_target
 from pycompiler.pipeline import Compiled
@@ -91,7 +91,7 @@ def test_code_comes_from_the_plan_alone(
     def again(*_: object) -> None:
         raise AssertionError("candidates are made again")
 
-    monkeypatch.setattr(choose, "_streamed_plans", again)
+    monkeypatch.setattr(streamed, "_plans", again)
     monkeypatch.setattr(shares, "_offered", again)
     monkeypatch.setattr(layouts, "shares_of", again)
     read = verify(parse_graph(print_graph(graph)), target, (*STRUCTURE, *RULES))
