@@ -181,10 +181,11 @@ class TransferPlan:
 
     def _part_up(self, mabs: int | None, wide: bool, at: _Places, number: int) -> Transfer:
         l1, lm = at(number)
-        own, first = self.to_pe.mnemonic, 0 if mabs is None else members(mabs)[0]
-        one_mab, form = own == "l1bmm", "from_pe_2" if wide else "from_pe"
-        chosen = (("mab_number", first),) if one_mab else ()
-        return Transfer("l1bm", own, form, lm, l1, chosen, f"@{first}" * one_mab, wide=wide)
+        first = 0 if mabs is None else members(mabs)[0]
+        own, form = self.to_pe.mnemonic, "from_pe_2" if wide else "from_pe"
+        one_mab = (("mab_number", first),), f"@{first}"
+        chosen, suffix = one_mab if own == "l1bmm" else ((), "")
+        return Transfer("l1bm", own, form, lm, l1, chosen, suffix, wide=wide)
 
     def _pieces(self, chunk: Chunk) -> int:
         """Return the number of steps between L2BM and L1BM."""

@@ -42,9 +42,8 @@ def choose_layouts(node: MNNode, graph: MNGraph, target: Target, hints: Layouts)
     found = found or list(_spreads(node, graph, target, hints)) or [held]
 
     def cycles(one: Laid) -> int:
-        return target.cycles * _steps(node, graph, one, target) + bring(
-            node, graph, one, hints, target
-        )
+        computing = target.cycles * _steps(node, graph, one, target)
+        return computing + bring(node, graph, one, hints, target)
 
     return found[0] if len(found) == 1 else min(found, key=cycles)
 
