@@ -31,8 +31,6 @@ from .spread_addresses import spread
 AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
 #: How many downloads may get more nodes than the others.
 MOST_EARLIER = 64
-#: Blocks are placed by size if a download of more than this part of LM finds no room otherwise.
-LARGE = 8
 
 
 def plan_addresses(
@@ -140,14 +138,10 @@ def _packed(chains: Chains, graph: MNGraph, capacity: int, local: bool) -> tuple
     larger = sorted(
         (n for n in loads if starts[n] != ahead(n, AHEAD[0])), key=lambda n: -chains.all[n][0].words
     )[:MOST_EARLIER]
-    by_size, free = False, _is_free(chains)
     for more in (one for one in reversed(AHEAD) if one > nodes):
         for number in list(larger):
             before, starts[number] = starts[number], ahead(number, more)
-            tried, needed = chains.packed(starts, by_size)
-            if needed > capacity and free and LARGE * chains.words[number] > capacity:
-                tried, needed = chains.packed(starts, by_size=True)
-                by_size |= needed <= capacity
+            tried, needed = chains.packed(starts)
             if needed <= capacity:
                 offsets, words = tried, needed
             else:

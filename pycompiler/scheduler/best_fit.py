@@ -1,4 +1,4 @@
-"""Blocks of a memory by start time or by size, each at the lowest address free for its whole life.
+"""Blocks of a memory by start time, each at the lowest address that is free for its whole life.
 
 The crate ``packing`` places them.
 """
@@ -53,23 +53,18 @@ class Chains:
         self.words = [max(block.words for block in chain) for chain in self.all]
         self.given = [next((b.at for b in chain if b.at is not None), None) for chain in self.all]
 
-    def packed(self, starts: Sequence[int], by_size: bool = False) -> tuple[list[int], int]:
+    def packed(self, starts: Sequence[int]) -> tuple[list[int], int]:
         """Return the addresses of the chains, and the number of words up to the highest end.
 
-        ``starts`` are first moments in the place of the own ones. By size, large chains are placed
-        first; so small ones that live for a short time cut no large room in two.
+        ``starts`` are first moments in the place of the own ones. Of chains that begin together,
+        the one with the largest first block is placed first.
         """
         rows = [
             (start, end, words, 1)
             for start, end, words in zip(starts, self.ends, self.words, strict=True)
         ]
 
-        def key(number: int) -> tuple[int, ...]:
-            start, end, words, _ = rows[number]
-            size = -self.all[number][0].words
-            return (-words, start, end, size) if by_size else (start, size)
-
-        order = sorted(range(len(rows)), key=key)
+        order = sorted(range(len(rows)), key=lambda n: (starts[n], -self.all[n][0].words))
         offsets = _core.fit_offsets(rows, self.given, order, False)
         return offsets, max((at + row[2] for at, row in zip(offsets, rows, strict=True)), default=0)
 

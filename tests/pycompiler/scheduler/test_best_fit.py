@@ -9,9 +9,9 @@ import pytest
 from pycompiler.scheduler.best_fit import Block, Chains
 
 
-def packed(blocks: list[Block], by_size: bool = False) -> tuple[dict[str, int], int]:
+def packed(blocks: list[Block]) -> tuple[dict[str, int], int]:
     chains = Chains(blocks)
-    found, needed = chains.packed(chains.starts, by_size)
+    found, needed = chains.packed(chains.starts)
     return chains.of_blocks(found), needed
 
 
@@ -38,11 +38,10 @@ def root(block: Block, named: dict[str, Block]) -> str:
     return block.name
 
 
-@pytest.mark.parametrize("by_size", [False, True])
 @pytest.mark.parametrize("seed", range(150))
-def test_blocks_that_live_together_are_apart(seed: int, by_size: bool) -> None:
+def test_blocks_that_live_together_are_apart(seed: int) -> None:
     blocks = drawn(seed)
-    where, needed = packed(blocks, by_size)
+    where, needed = packed(blocks)
     named = {block.name: block for block in blocks}
     assert needed >= max(where[block.name] + block.words for block in blocks)
     for one in blocks:
@@ -59,8 +58,7 @@ def test_a_block_may_be_larger_than_the_one_it_takes_over() -> None:
     assert packed(blocks) == ({"a": 0, "c": 8, "b": 0}, 12)
 
 
-def test_small_blocks_cut_no_room_in_two() -> None:
-    blocks = [Block("small", 2, 0, 1), Block("one", 4, 1, 3), Block("next", 4, 2, 4)]
-    assert packed(blocks)[1] == 10
-    assert packed(blocks, by_size=True) == ({"one": 0, "next": 4, "small": 4}, 8)
-    assert packed([], by_size=True) == ({}, 0)
+def test_of_blocks_that_begin_together_the_largest_comes_first() -> None:
+    blocks = [Block("small", 2, 0, 1), Block("large", 4, 0, 3)]
+    assert packed(blocks) == ({"large": 0, "small": 4}, 6)
+    assert packed([]) == ({}, 0)
