@@ -11,7 +11,7 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from math import prod
@@ -29,7 +29,6 @@ from .cuts import ANCHORED, Cuts
 from .matrices import narrow_matrices
 from .sliced_graph import (
     TimeSlices,
-    crowded,
     estimated_steps,
     excess,
     steps_along,
@@ -57,10 +56,6 @@ class LayOut(Protocol):
         self, graph: MNGraph, overrides: Overrides, *, resolve: bool = True, last: bool = False
     ) -> MNGraph:
         """Return the graph with layouts and locations; P0305 if a switch has no passes."""
-
-
-#: Yields the nodes for which the slices are too large, and the factor by which they are.
-Measure = Callable[["TimeSlices", Target, float], Iterator[tuple[float, MNNode]]]
 
 
 def plan_time_slices(
@@ -169,11 +164,11 @@ class _Search(Cuts):
         if self.padding > 1 and any(excess(slices, self.target, self.fraction)):
             self._allow_padding()
             slices = self._fitted(slices)
-        return self._cut_by(slices, crowded) if slices.sizes else slices
+        return slices
 
     def _fitted(self, slices: TimeSlices) -> TimeSlices:
         """Cut until everything fits; where a cut does not help, try much finer ones."""
-        slices = self._cut_by(slices, excess)
+        slices = self._cut_by_excess(slices)
         while self.pruned and self.fineness < 1 << _TRIES:
             if not any(excess(slices, self.target, self.fraction)):
                 break
@@ -181,7 +176,7 @@ class _Search(Cuts):
             # smaller one may still help.
             self.fineness *= 2
             self.pruned.clear()
-            slices = self._cut_by(slices, excess)
+            slices = self._cut_by_excess(slices)
         self.fineness = 1
         return slices
 
@@ -191,11 +186,11 @@ class _Search(Cuts):
         self.forbidden.clear()
         self.pruned.clear()
 
-    def _cut_by(self, slices: TimeSlices, measure: Measure) -> TimeSlices:
-        """Cut for the node with the largest factor of ``measure``, until it yields no node."""
+    def _cut_by_excess(self, slices: TimeSlices) -> TimeSlices:
+        """Cut for the node that exceeds LM by the largest factor, until none does."""
         before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], str, float] | None = None
         for _ in range(_ROUNDS):
-            over = sorted(measure(slices, self.target, self.fraction), key=lambda it: -it[0])
+            over = sorted(excess(slices, self.target, self.fraction), key=lambda it: -it[0])
             if not over:
                 break
             factor, worst = over[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
+from ...graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ...graph.layout import Layout, Level, SubAxis
 from ...layers.base import banks_of, layout_of
 from ...layers.operators import LAYERS, stays_in_dram
@@ -98,26 +98,6 @@ def too_large(graph: MNGraph, target: Target, fraction: float) -> Iterator[tuple
         factor = max(words / target.words(bank.memory) for bank, words in used.items())
         if factor > fraction:
             yield factor / fraction, node
-
-
-def crowded(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes at which the live values of a slice exceed LM, with the factor.
-
-    Such a slice would go to DRAM and back between its nodes.
-    """
-    graph, last = found.graph, found.graph.last_use()
-    room = _LIVE * fraction * (target.words("lm0") + target.words("lm1"))
-    alive: dict[str, int] = {}
-    for index, node in enumerate(graph.nodes):
-        if node.side is Side.HOST:
-            continue
-        names = [name for name in (*node.inputs, *node.outputs) if name]
-        alive |= {name: graph.values[name].num_lw or 0 for name in names}
-        factor = sum(alive.values()) / room
-        if factor > 1 and any(found.cut_axes(name) for name in names):
-            yield factor, node
-        # Outputs of the graph have moved to DRAM by then.
-        alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
 
 
 def wide(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
