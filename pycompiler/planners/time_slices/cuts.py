@@ -19,7 +19,7 @@ from .cut_classes import Axes, Axis
 from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices
 
-_PADDING = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
+PADDING = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
 
 
 class Cuts:
@@ -37,10 +37,8 @@ class Cuts:
         self.pruned: set[Axis] = set()
         #: Sizes that did not work: an operator refused the last slice, or layouts undid the cut.
         self.forbidden: set[tuple[Axis, int]] = set()
-        #: Slices are cut this many times finer than necessary.
-        self.fineness = 1
         #: Slices may pad an axis by at most its length divided by this.
-        self.padding = _PADDING
+        self.padding = PADDING
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
             for number, one in self.axes.of_value(name):
@@ -101,10 +99,10 @@ class Cuts:
                     # Whoever asks for this size again would get a whole axis again.
                     self.forbidden.add((one, self.sizes.pop(one)))
 
-    def attempt(self) -> TimeSlices | None:
+    def attempt(self, *, last: bool = False) -> TimeSlices | None:
         """Lay out the graph; None if a layout switch has no passes."""
         try:
-            return self.laid_out()
+            return self.laid_out(last=last)
         except NoSwitchError:
             return None
 
@@ -288,7 +286,7 @@ class Cuts:
             return ()
         one, _ = max(cuts, key=lambda item: self._rank(item[0], item[1], found, factor, few))
         # If the class has no size that is small enough, take any finer one: later cuts do the rest.
-        size = self.finer(one, factor * self.fineness) or self.finer(one, 1.0)
+        size = self.finer(one, factor) or self.finer(one, 1.0)
         assert size is not None
         return ((one, size),)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from math import prod
+from itertools import product
 from typing import Protocol
 
 from ...errors import NoSwitchError, PlanError
@@ -25,12 +25,11 @@ from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..overrides import Overrides, whole_overrides
 from .cut_classes import Axes, Axis
-from .cuts import ANCHORED, Cuts
+from .cuts import ANCHORED, PADDING, Cuts
 from .matrices import narrow_matrices
 from .sliced_graph import (
     TimeSlices,
     estimated_steps,
-    excess,
     steps_along,
     too_large,
     units,
@@ -38,7 +37,6 @@ from .sliced_graph import (
 )
 
 _ROUNDS = 60  # the most cuts that one search makes
-_TRIES = 4  # how often pruned cuts are tried again, each time twice as fine
 _CLOSE = 8  # the most cuts that are laid out by the better planner
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 _WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
@@ -89,8 +87,7 @@ def plan_time_slices(
     if planned is not None and fits and not work.fixed:
         slices = TimeSlices(planned, plain, Axes(planned), {})
     else:
-        fitted = work.cut_for_final_layouts() if mode != "off" else None
-        slices = fitted or work.run(finer=mode != "off")
+        slices = (work.fitted() if mode != "off" else None) or work.laid_out()
     if mode == "auto" and not given:
         slices = work.cut_wide(slices)
         slices = work.narrow_matrices(slices)
@@ -107,25 +104,36 @@ class _Search(Cuts):
         self.sizes = dict(wanted)
         with suppress(NoSwitchError):
             slices = self.laid_out(last=True)
-            if self.sizes == wanted and not any(excess(slices, self.target, self.fraction)):
+            if self.sizes == wanted and self._fits(slices):
                 return slices
         self.sizes = {}
         return None
 
-    def cut_for_final_layouts(self) -> TimeSlices | None:
-        """Cut only values that do not fit in the final layouts; None if that fails.
+    def fitted(self) -> TimeSlices | None:
+        """Cut until everything fits, or as far as possible; None if layouts cannot be switched.
 
-        These are the layouts of the planner that the option ``layout_planner`` names. Those of
-        ``first_arrival`` need more LM than those of ``lpz``, so more values would be cut.
+        The layouts are those of the planner that the option ``layout_planner`` names, else those of
+        ``first_arrival``: they need more LM, so more values are cut. Slices that are mostly padding
+        are better than none.
         """
-        if self.fixed:
-            return None
+        for padding, last in product((PADDING, 1), (True, False)):
+            self.padding = padding
+            self.sizes = {one: size for one, size in self.sizes.items() if one in self.fixed}
+            self.pruned.clear()
+            self.forbidden.clear()
+            found = self._cut(last=last)
+            if found is not None:
+                return found
+        return self.attempt()
+
+    def _cut(self, *, last: bool) -> TimeSlices | None:
+        """Cut only values that do not fit in the layouts of a planner; None if that fails."""
         before: dict[Axis, int] | None = None
         chosen: tuple[tuple[Axis, int], ...] = ()
         undone: list[Axis] = []
-        for _ in range(_CLOSE):
+        for _ in range(_CLOSE if last else _ROUNDS):
             asked = dict(self.sizes)
-            rough = self.laid_out(resolve=False, last=True)
+            rough = self.laid_out(resolve=False, last=last)
             # Layouts in DRAM may have made slices longer, and padded the axis. The size that was
             # asked for would become as long again.
             padded = [one for one, size in self.sizes.items() if not self._legal(one, size)]
@@ -136,10 +144,7 @@ class _Search(Cuts):
                 continue
             over = self._over(rough)
             if not over:
-                try:
-                    return self.laid_out(last=True)
-                except NoSwitchError:
-                    break
+                return self.attempt(last=last)
             now = dict(self.sizes)
             if now == before:
                 # The layouts of the last cut undid it. If that happens again, cut another axis.
@@ -152,69 +157,11 @@ class _Search(Cuts):
                 break
             before = now
             self.sizes.update(chosen)
-        self.sizes.clear()
-        self.pruned.clear()
         return None
 
-    def run(self, *, finer: bool) -> TimeSlices:
-        """Cut until everything fits, or until nothing more can be cut."""
-        if not finer:
-            return self.laid_out()
-        slices = self._fitted(self._started())
-        if self.padding > 1 and any(excess(slices, self.target, self.fraction)):
-            self._allow_padding()
-            slices = self._fitted(slices)
-        return slices
-
-    def _fitted(self, slices: TimeSlices) -> TimeSlices:
-        """Cut until everything fits; where a cut does not help, try much finer ones."""
-        slices = self._cut_by_excess(slices)
-        while self.pruned and self.fineness < 1 << _TRIES:
-            if not any(excess(slices, self.target, self.fraction)):
-                break
-            # A smaller slice may lie on fewer units, so that a PE's part stays the same. A much
-            # smaller one may still help.
-            self.fineness *= 2
-            self.pruned.clear()
-            slices = self._cut_by_excess(slices)
-        self.fineness = 1
-        return slices
-
-    def _allow_padding(self) -> None:
-        """Allow slices that are mostly padding, which are better than none."""
-        self.padding = 1
-        self.forbidden.clear()
-        self.pruned.clear()
-
-    def _cut_by_excess(self, slices: TimeSlices) -> TimeSlices:
-        """Cut for the node that exceeds LM by the largest factor, until none does."""
-        before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], str, float] | None = None
-        for _ in range(_ROUNDS):
-            over = sorted(excess(slices, self.target, self.fraction), key=lambda it: -it[0])
-            if not over:
-                break
-            factor, worst = over[0]
-            factors = {node.name: ratio for ratio, node in reversed(over)}
-            if before is not None and (
-                factor > before[4] or factors.get(before[3], 0.0) >= before[4]
-            ):
-                # The last cut did not help. If it did, another node may still be as much too large.
-                self.sizes, slices = before[:2]
-                self.pruned.update(before[2])
-                before = None
-                continue
-            chosen = self.choose(worst, slices, factor)
-            if not chosen:
-                break
-            classes = tuple(one for one, _ in chosen)
-            before = dict(self.sizes), slices, classes, worst.name, factor
-            for one, size in chosen:
-                if size < self.now(one):
-                    self.sizes.pop(one, None)
-                    self.sizes[one] = size
-            # If the layouts cannot be switched, the cut counts as one that did not help.
-            slices = self.attempt() or before[1]
-        return slices
+    def _fits(self, slices: TimeSlices) -> bool:
+        """Whether the operands of every node fit LM together."""
+        return not any(too_large(slices.graph, self.target, self.fraction))
 
     def with_final_layouts(self, slices: TimeSlices) -> TimeSlices:
         """Lay out the slices for the last time; keep the result if it fits and is faster."""
@@ -223,71 +170,14 @@ class _Search(Cuts):
             last = self.laid_out(last=True)
         except NoSwitchError:
             return slices
-        fits = self.sizes == sizes and not any(excess(last, self.target, self.fraction))
+        fits = self.sizes == sizes and self._fits(last)
         steps = [estimated_steps(one, self.target) for one in (slices, last)]
         return last if fits and steps[1] < steps[0] else slices
 
-    def _started(self) -> TimeSlices:
-        """Lay out the graph, and cut it if that is impossible without cuts.
-
-        The LM that a node needs is known before its operands can be switched. So cuts for nodes
-        that need too much come first, then cuts of the largest values. P0305 if no cut helps.
-        """
-        slices: TimeSlices | None = None
-        before: dict[Axis, int] | None = None
-        chosen: tuple[tuple[Axis, int], ...] = ()
-        for _ in range(_ROUNDS):
-            slices = self.attempt()
-            if slices is not None:
-                break
-            if self.sizes == before:
-                # Layouts in DRAM padded the slices of the last cut to what they were before.
-                self.forbidden.update(chosen)
-            before = dict(self.sizes)
-            chosen = self._cut_largest_excess() or self._cut_largest_class()
-            if not chosen and self.padding > 1:
-                self._allow_padding()
-                self.sizes = {one: size for one, size in self.sizes.items() if one in self.fixed}
-            elif not chosen:
-                break
-            self.sizes.update(chosen)
-        return slices or self.laid_out()
-
     def _over(self, rough: TimeSlices) -> list[tuple[float, MNNode]]:
         """Return the nodes that exceed LM with their factors, largest first; switches come last."""
-        over = excess(rough, self.target, self.fraction)
+        over = too_large(rough.graph, self.target, self.fraction)
         return sorted(over, key=lambda it: (it[1].op == SWITCH, -it[0]))
-
-    def _cut_largest_excess(self) -> tuple[tuple[Axis, int], ...]:
-        """Return cuts for the node that exceeds LM most, if one does; switches come last.
-
-        Slices become at most half as long, because layouts of shorter values may need far less.
-        """
-        rough = self.laid_out(resolve=False)
-        for factor, node in self._over(rough):
-            chosen = self.choose(node, rough, min(factor, 2.0))
-            if chosen:
-                return chosen
-        return ()
-
-    def _cut_largest_class(self) -> tuple[tuple[Axis, int], ...]:
-        """Return a finer cut of the class that has the most elements, joined classes last."""
-        best: tuple[tuple[bool, int], Axis, int] | None = None
-        for one, members in self.members.items():
-            size = self.finer(one, 2.0)
-            if size is None:
-                continue
-            elements = 0
-            for name, _ in members:
-                cut = (
-                    self.now(other) * self.axes.factor((name, number))
-                    for number, other in self.axes.of_value(name)
-                )
-                elements = max(elements, prod(cut))
-            rank = one not in self.axes.joined, elements
-            if best is None or rank > best[0]:
-                best = rank, one, size
-        return () if best is None else (best[1:],)
 
     # -- cuts of what fits, kept if the estimated steps become fewer ------------------------------
 
@@ -342,7 +232,7 @@ class _Search(Cuts):
             with suppress(PlanError):
                 candidate = self.laid_out(last=True)
                 steps = [estimated_steps(one, self.target) for one in (slices, candidate)]
-                if steps[1] < steps[0] and not any(excess(candidate, self.target, self.fraction)):
+                if steps[1] < steps[0] and self._fits(candidate):
                     return candidate
         self.sizes = before
         return None

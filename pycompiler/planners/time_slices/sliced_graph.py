@@ -79,11 +79,6 @@ class TimeSlices:
         return self.graph.with_values(values)
 
 
-def excess(found: TimeSlices, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes whose operands do not fit LM together, with the factor of the excess."""
-    yield from too_large(found.graph, target, fraction)
-
-
 def too_large(graph: MNGraph, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
     """Yield the nodes whose operands exceed the part ``fraction`` of LM, with the factor."""
     for node in graph.device_nodes():
