@@ -168,10 +168,7 @@ def _layout(layout: Layout, value: MNValue, target: Target) -> dict[str, Any]:
     packed = bool(layout.on(Level.W)) or any(one.level is Level.W for one in layout.broadcast)
     lanes = value.dtype.words_per_long if packed else 1
     room = value.num_lw or layout.extent(Level.ADDR)
-    ranges = {
-        **layout_ranges(target),
-        **{Level.W: lanes, Level.ADDR: room, Level.TIME: layout.slices},
-    }
+    ranges = {**layout_ranges(target), Level.W: lanes, Level.ADDR: room, Level.TIME: layout.slices}
     return {
         "axes": [[[s.size, s.level.value, s.stride] for s in axis] for axis in layout.axes],
         "copies": [[s.size, s.level.value, s.stride] for s in layout.copies(ranges)],

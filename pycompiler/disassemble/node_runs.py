@@ -169,9 +169,8 @@ def log_lines(record: Record) -> Iterator[str]:
 
 def _summary(array: Array) -> str:
     flat = array.reshape(-1)
-    first = ", ".join(
-        f"{one:.7g}" if array.dtype.kind == "f" else str(one) for one in flat[:_SHOWN]
-    )
+    floats = array.dtype.kind == "f"
+    first = ", ".join(f"{one:.7g}" if floats else str(one) for one in flat[:_SHOWN])
     more = ", ..." if flat.size > _SHOWN else ""
     if array.dtype.kind not in "fiu" or not flat.size:
         return f"[{first}{more}]"

@@ -29,11 +29,31 @@ from .optimizers import (
 from .storage import path
 from .trace import trace_event, trace_scope
 
-# Contexts and functions, values, training, names and files, and what is ours.
-__all__ = ["CacheOptions", "Context", "IOSpec", "MNDevice", "TensorLike", "TensorProxy"]
-__all__ += ["MNCoreAdam", "MNCoreAdamW", "MNCoreLRScheduler", "MNCoreOptimizer", "MNCoreSGD"]
-__all__ += ["register_pytree_dataclass", "register_pytree_namedtuple", "trace_event", "trace_scope"]
-__all__ += ["get_tensor_name", "set_tensor_name", "set_tensor_name_in_module"]
-__all__ += ["path", "set_buffer_name_in_optimizer", "storage"]
-__all__ += ["AutomapFunction", "CompiledFunction"]
-__all__ += ["HostFallbackWarning", "OptionWarning", "PycompilerError"]
+__all__ = [
+    "AutomapFunction",
+    "CacheOptions",
+    "CompiledFunction",
+    "Context",
+    "HostFallbackWarning",
+    "IOSpec",
+    "MNCoreAdam",
+    "MNCoreAdamW",
+    "MNCoreLRScheduler",
+    "MNCoreOptimizer",
+    "MNCoreSGD",
+    "MNDevice",
+    "OptionWarning",
+    "PycompilerError",
+    "TensorLike",
+    "TensorProxy",
+    "get_tensor_name",
+    "path",
+    "register_pytree_dataclass",
+    "register_pytree_namedtuple",
+    "set_buffer_name_in_optimizer",
+    "set_tensor_name",
+    "set_tensor_name_in_module",
+    "storage",
+    "trace_event",
+    "trace_scope",
+]

@@ -87,9 +87,8 @@ class Arguments:
         for name, mine in self._leaves.items():
             its = call._leaves[name]
             if _is_tensor(mine) != _is_tensor(its):
-                raise error(
-                    "P0603", problem=f"`{name}` is a {type(its).__name__}", signature=signature
-                )
+                problem = f"`{name}` is a {type(its).__name__}"
+                raise error("P0603", problem=problem, signature=signature)
             if not _is_tensor(mine) and not _same(mine, its):
                 problem = f"`{name}` is {its!r}, it was {mine!r} at compile time"
                 raise error("P0603", problem=problem, signature=signature)

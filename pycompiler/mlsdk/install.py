@@ -102,9 +102,8 @@ def _check(folders: list[str], site: Path) -> None:
             raise _foreign(place, f"it has no `{RECORD}`")
         try:
             written = json.loads((place / RECORD).read_text(encoding="utf-8"))
-            others = sorted(
-                file for file, own in _digests(place).items() if written.get(file) != own
-            )
+            found = _digests(place).items()
+            others = sorted(file for file, digest in found if written.get(file) != digest)
         except (OSError, ValueError, AttributeError) as problem:
             raise _foreign(place / RECORD, str(problem)) from problem
         if others:

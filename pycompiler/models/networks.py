@@ -182,12 +182,7 @@ class _UNet(nn.Module):
         super().__init__()
         self.down = nn.ModuleList([_double(3, width), _double(width, 2 * width)])
         self.bottom = _double(2 * width, 4 * width)
-        self.up = nn.ModuleList(
-            [
-                nn.ConvTranspose2d(4 * width, 2 * width, 2, 2),
-                nn.ConvTranspose2d(2 * width, width, 2, 2),
-            ]
-        )
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in (2 * width, width))
         self.joined = nn.ModuleList([_double(4 * width, 2 * width), _double(2 * width, width)])
         self.last = nn.Conv2d(width, 2, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import TABLE, USER_EXIT
@@ -95,23 +95,18 @@ class Row:
         """Return the row of JSON values. ValueError if they are of no row, with what is wrong."""
         if not isinstance(data, dict):
             raise ValueError("is no row")
-        names = [one.name for one in fields(cls)]
-        for name in names:
+        example = asdict(cls("", 1, ""))
+        for name in example:
             if name not in data:
                 raise ValueError(f"has no field `{name}`, as rows of another version may")
         for name in data:
-            if name not in names:
+            if name not in example:
                 raise ValueError(f"has the field `{name}`, which rows have not")
-        kinds: Mapping[str, type] = {
-            "host": int,
-            "host_reasons": str,
-            "shares": float,
-            "in_torch": int,
-        }
-        for name, example in asdict(cls("", 1, "")).items():
+        kinds = {"host": int, "host_reasons": str, "shares": float, "in_torch": int}
+        for name, like in example.items():
             value = data[name]
             parts = value.values() if isinstance(value, dict) else ()
-            right = _is(value, type(example)) and all(_is(part, kinds[name]) for part in parts)
+            right = _is(value, type(like)) and all(_is(part, kinds[name]) for part in parts)
             if not right:
                 raise ValueError(f"has {reprlib.repr(value)} as `{name}`")
         return cls(**data)

@@ -269,9 +269,8 @@ class MixedGraph:
 
     def _array(self, tensor: _Tensor, run: _Run) -> Array:
         resources = tensor.side.device.resources
-        return resources.decode(
-            resources.read(self._address(tensor, run), tensor.form), tensor.form
-        )
+        words = resources.read(self._address(tensor, run), tensor.form)
+        return resources.decode(words, tensor.form)
 
 
 def _without_weights(part: onnx.ModelProto, types: Mapping[str, TensorType]) -> onnx.ModelProto:

@@ -144,15 +144,12 @@ class Trace:
             row.cpu += cpu
             row.own += cpu - self._inside.pop()
             row.peak = now = _peak()
-            row.grown += now - peak
+            grown = now - peak
+            row.grown += grown
             self.path.pop()
             self._inside[-1] += cpu
             if end - wall >= _SHORT:
-                facts = {
-                    "cpu_us": cpu // 1000,
-                    "peak_mib": now >> 10,
-                    "grown_mib": now - peak >> 10,
-                }
+                facts = {"cpu_us": cpu // 1000, "peak_mib": now >> 10, "grown_mib": grown >> 10}
                 shown = f"{name} {operator}".rstrip()
                 self.slices.append(
                     Slice(_WHOLE, shown, wall - self._start, end - self._start, facts)

@@ -50,9 +50,8 @@ def roofline(rows: Iterable[Mapping[str, Any]], target: Target, title: str) -> s
         label = f"{escape(name.replace('_', ' '))}: {level:,}"
         parts.append(f'<text x="{x:.1f}" y="{y - 5:.1f}" text-anchor="end">{label}</text>')
     highest = max(peaks.values())
-    parts.append(
-        axes.line((axes.left, axes.left * slope), (highest / slope, highest), "currentColor")
-    )
+    begin, knee_of_all = (axes.left, axes.left * slope), (highest / slope, highest)
+    parts.append(axes.line(begin, knee_of_all, "currentColor"))
     named = {id(row) for _, _, row in sorted(points, key=lambda p: -p[2]["cycles"])[:_NAMED]}
     rows_of_text: list[tuple[float, float]] = []
     for x, y, row in sorted(points, key=lambda point: -point[1]):
