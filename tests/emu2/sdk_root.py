@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -41,6 +42,19 @@ def done(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | No
     return result.stdout
 
 
+def libraries() -> Path:
+    """Return the folder of the C interface's libraries, as `make rust` has built them.
+
+    Naming Python's part and a test lets cargo pick the same features, without building that part.
+    """
+    command = ["cargo", "test", "--release", "--no-run", "--message-format", "json"]
+    command += ["--package", "emu2-capi", "--package", "emu2-python", "--test", "abi"]
+    told = subprocess.run(command, cwd=TREE, check=True, stdout=subprocess.PIPE).stdout
+    made = (json.loads(line) for line in told.splitlines())
+    library = next(one for one in made if one.get("target", {}).get("name") == "emu2_capi")
+    return Path(library["filenames"][0]).parent
+
+
 @cache
 def staged() -> Path:
     """Return the tree of the SDK, built from the sources unless EMU2_SDK_TREE names one."""
@@ -50,7 +64,8 @@ def staged() -> Path:
     tree = Path(mkdtemp(prefix="emu2-sdk-")) / "tree"
     script = TREE / "emu2" / "capi" / "sdk" / "stage.py"
     environment = {**os.environ, "PYTHONPATH": str(TREE)}
-    subprocess.run([sys.executable, script, tree], check=True, env=environment)
+    command = [sys.executable, script, tree, "--libraries", libraries()]
+    subprocess.run(command, check=True, env=environment)
     return tree
 
 

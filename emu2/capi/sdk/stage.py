@@ -136,13 +136,9 @@ def stage(out: Path, libraries: Path) -> None:
 
 
 def built() -> Path:
-    """Build the libraries, and return cargo's folder.
-
-    Python's part is named too, so that cargo picks the features that the tests pick.
-    """
+    """Build the libraries, and return cargo's folder."""
     manifest = TREE / "Cargo.toml"
-    packages = ("--package", "emu2-capi", "--package", "emu2-python")
-    run("cargo", "build", "--release", *packages, "--manifest-path", manifest)
+    run("cargo", "build", "--release", "--package", "emu2-capi", "--manifest-path", manifest)
     return Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target")) / "release"
 
 
