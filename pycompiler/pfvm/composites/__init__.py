@@ -188,7 +188,7 @@ COMPOSITES: dict[str, Composite] = {
     "Hardmax": Composite(scaling.hardmax, MOVE, REALS),
     "LpNormalization": Composite(scaling.lp_normalization, SUM, REALS),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
-    "MatMul": Composite(integers.matmul, SUM, INTEGERS),
+    "MatMul": Composite(integers.matmul, SUM, REALS | INTEGERS, "of a vector without parameters"),
     "Gemm": Composite(
         gemm.gemm,
         SUM,

@@ -73,7 +73,6 @@ def _by_pixels(write: Writer, picture: str, shape: tuple[int, ...], *, turned: b
     """Append a product for each pixel of a picture, and their sum."""
     columns = write.types[write.node.output[0]].shape[1]
     rank = len(shape)
-    pixels = list(range(rank - 2))
     one = write.op("Transpose", picture, perm=(*range(2, rank), 0, 1))
     if turned:
         other = write.reshape(write.node.input[1], (columns, *shape[1:]))
@@ -82,7 +81,7 @@ def _by_pixels(write: Writer, picture: str, shape: tuple[int, ...], *, turned: b
         other = write.reshape(write.node.input[1], (*shape[1:], columns))
         other = write.op("Transpose", other, perm=(*range(1, rank - 1), 0, rank - 1))
     found = write.op("MatMul", one, other)
-    return write.op("ReduceSum", found, write.ints(pixels), keepdims=0)
+    return write.op("ReduceSum", found, write.ints(range(rank - 2)), keepdims=0)
 
 
 def sums_are_long(terms: int, target: Target) -> bool:

@@ -1,4 +1,4 @@
-"""MatMul and Gemm of integers: exact, modulo 2^32 or 2^64.
+"""MatMul and Gemm of integers: exact, modulo 2^32 or 2^64; products with vectors.
 
 A small product adds up products of elements. For a large one, each factor is cut into digits of 16
 bits: sums of products of digits are exact as doubles.
@@ -14,7 +14,7 @@ import onnx
 from onnx import helper
 
 from ...graph.dtypes import onnx_elem_type
-from .writer import SMALL, Writer
+from .writer import INTEGERS, SMALL, Writer
 
 _FLOAT, _DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
 _LONG, _ULONG = onnx.TensorProto.INT64, onnx.TensorProto.UINT64
@@ -27,8 +27,16 @@ _BYTE = 255
 
 
 def matmul(write: Writer) -> str | bool:
-    """Multiply matrices of integers."""
-    found = product(write, write.type(0).shape[-1])
+    """Multiply matrices of integers, or a matrix that is no parameter with a vector.
+
+    A product fills one column of the MAU for a vector, and its layouts let vectors that come and
+    go cross L2Bs. A sum of products of elements has any layout.
+    """
+    vector = not write.data and 1 in {len(write.types[name].shape) for name in write.node.input}
+    if write.type(0).elem not in INTEGERS:
+        found = vector and _summed(write, *write.node.input)
+    else:
+        found = product(write, write.type(0).shape[-1])
     return found and write.op("Identity", found)
 
 
@@ -79,8 +87,7 @@ def _summed(write: Writer, one: str, other: str) -> str:
         axis, one = -2, write.op("Unsqueeze", one, write.ints([-1]))
         if len(write.type(0).shape) > 1:
             other = write.op("Unsqueeze", other, write.ints([-3]))
-    found = write.op("Mul", one, other)
-    return write.op("ReduceSum", found, write.ints([axis]), keepdims=0)
+    return write.op("ReduceSum", write.op("Mul", one, other), write.ints([axis]), keepdims=0)
 
 
 def _largest(write: Writer, name: str) -> int:
@@ -91,10 +98,9 @@ def _largest(write: Writer, name: str) -> int:
         return max(abs(int(info.min())), abs(int(info.max()))) if info.size else 0
     if maker is not None and maker.op_type == "Cast":
         before = write.types[maker.input[0]].elem
-        if before in SMALL:
-            elem = before
         if before == "bool":
             return 1
+        elem = before if before in SMALL else elem
     bounds = np.iinfo(helper.tensor_dtype_to_np_dtype(onnx_elem_type(elem)))
     return max(-int(bounds.min), int(bounds.max))
 
@@ -105,8 +111,7 @@ def _digits(write: Writer, name: str, count: int) -> list[str]:
     found = []
     for place in range(count):
         if place:
-            shift = _natural(write, _DIGIT)
-            value = write.op("BitShift", value, shift, direction="RIGHT")
+            value = write.op("BitShift", value, _natural(write, _DIGIT), direction="RIGHT")
         digit = write.op("BitwiseAnd", value, _natural(write, (1 << _DIGIT) - 1))
         found.append(write.op("Cast", digit, to=_DOUBLE))
     return found

@@ -68,7 +68,10 @@ def _product(
     """Return a product whose terms lie on all L1Bs, with the layouts of its operands."""
     terms = shapes["a"][-1]
     fixed = {"b": (terms, columns), "c": (columns,)} if op == "Gemm" else {}
-    model = one_node(op, shapes, {n: np.zeros(shape, np.float32) for n, shape in fixed.items()})
+    if any(len(shape) == 1 for shape in shapes.values()):  # with a parameter it stays a product
+        fixed = {"b": shapes["b"]}
+    given = {name: shape for name, shape in shapes.items() if name not in fixed}
+    model = one_node(op, given, {n: np.zeros(shape, np.float32) for n, shape in fixed.items()})
     graph = import_onnx(model, target).graph
     graph = plan_dtypes(graph, target, planning(float_dtype="float", gemm_precision=precision))
     node = next(node for node in graph.nodes if node.op == op)
