@@ -4,7 +4,8 @@ Both go through the nodes in order and track which values have a copy in LM0 or 
 downloaded only if it has no copy. ``reuse_consecutive`` keeps the copies that the next node reads.
 ``spill_opt`` keeps the copies that fit; if LM is full, the value that is read furthest in the
 future loses its copy first. If that was its last copy and it is still needed, ``spill_opt`` moves
-it to the other LM if that has space. Otherwise it is uploaded, unless DRAM has it.
+it to the other LM if that has space. Otherwise it is uploaded, unless DRAM has it. A copy of what
+DRAM has is dropped at once if much more comes before its next read than LM holds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from ..cost.moves import chip_dram_rate
 from ..errors import error
@@ -26,6 +28,8 @@ from ..planners.overrides import Overrides, wanted_banks, wanted_keeping
 from .bank_choice import BANKS, placements
 from .lm_copies import Copies, InLm
 
+#: guess: a copy that stays while nodes make this many times what LM holds moves to and fro.
+_FAR = 4
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 
 
@@ -43,6 +47,9 @@ class Walk:
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * part) for bank in _OTHER}
         self.work = InLm(graph, target)
+        made = (sum(map(self._words, node.outputs)) for node in graph.nodes)
+        #: The long words of a PE that nodes have made before each node.
+        self.made = list(accumulate(made, initial=0))
         self.where: dict[str, Copies] = {}
         #: How often values moved to the other bank because LM was full since a node read them.
         self.parked: Counter[str] = Counter()
@@ -230,6 +237,10 @@ class Walk:
     def _used(self, bank: Location) -> int:
         return sum(self._words(name) for name in self.live if bank in self.where[name].banks)
 
+    def _is_far(self, index: int, use: int) -> bool:
+        """Whether nodes make many times as much between two places as LM holds."""
+        return self.made[use] - self.made[index] > _FAR * sum(self.room.values())
+
     def _next_use(self, name: str, index: int) -> int | None:
         uses = self.uses.get(name, [])
         place = bisect_right(uses, index)
@@ -329,7 +340,7 @@ class Walk:
         for name in self.live:
             copies = self.where[name]
             use = self._next_use(name, index)
-            if use is None:
+            if use is None or (copies.dram and self._is_far(index, use)):
                 copies.banks.clear()
             elif not self.keeping.get(name, True):
                 self._upload(name, node)
