@@ -30,6 +30,7 @@ from ..errors import PycompilerError, error
 from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
+from .flat_products import unflatten_products
 from .head_products import use_heads
 from .held import from_proto, to_proto
 from .host_groups import open_values, with_host_groups
@@ -154,6 +155,7 @@ OPTIMISATIONS = (
     Optimisation(expand_late),
     Optimisation(split_products),
     Optimisation(use_heads, "sums over heads are added in another order"),
+    Optimisation(unflatten_products, "sums are rounded before a row is added"),
     Optimisation(join_views),
     Optimisation(pad_hidden, "sums have more terms, which are zero"),
 )
