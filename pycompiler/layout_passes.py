@@ -32,7 +32,9 @@ from .planners.lpz.planner import CHEAP
 from .planners.overrides import Overrides, check_overrides
 from .planners.rewrites import IMPORTED, REWRITES, SIDED, SLICED, TYPED, facts_of
 from .planners.side import plan_sides
+from .planners.time_slices.batch_parts import part_of_batch
 from .planners.time_slices.passes import SlicedLayouts
+from .planners.time_slices.sliced_graph import Like
 from .report.codegen_dir import DUMPS, REWRITE
 from .report.report import Report
 from .scheduler.address_planner import plan_addresses
@@ -96,7 +98,7 @@ class LayoutPlans:
         """
         given = given_of(options, overrides)
         on_host = sorted(n.name for n in imported.graph.nodes if n.side is Side.HOST)
-        key = repr((given, on_host))
+        key = repr((given, on_host, imported.parts))
         report.expect(PASSES)
         if (kept := self._kept.get(key)) is not None:
             for step in kept:
@@ -176,19 +178,7 @@ def _steps(
 
     def layouts(graph: MNGraph) -> MNGraph:
         nonlocal sliced
-        if given.layout_planner == "lpz" and not overrides and not given.layout_specs:
-            like = _of_one_layer(graph, target, given, known, judge)
-            if like is not None:
-                sliced = like
-                return sliced.lay_out(graph)
-        made = sliced.lay_out(graph)
-        with suppress(PycompilerError):  # those of the pass `time_slice` come there
-            sliced.plan(made)
-            if given.layout_planner == "lpz" and known.work < CHEAP and not known.large:
-                other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
-                other.plan(laid := other.lay_out(graph))
-                if judge(other) < judge(sliced):
-                    sliced, made = other, laid
+        sliced, made = _laid_out(graph, target, given, known, judge, imported.parts)
         return made
 
     passes = (
@@ -208,6 +198,48 @@ def _steps(
             row |= _counts(graph)
         rewrites, fired = tuple(fired), []
         yield _Step(name, graph, print_graph(graph).encode(), sliced.facts, rewrites)
+
+
+def _laid_out(
+    graph: MNGraph, target: Target, given: Given, known: Known, judge: _Judge, parts: int = 1
+) -> tuple[SlicedLayouts, MNGraph]:
+    """Return the layouts of a graph, and what cuts it into slices; ``parts`` are those of a batch.
+
+    Raises the diagnostics of the pass `layout`.
+    """
+    if given.layout_planner == "lpz" and not given.overrides and not given.layout_specs:
+        like = _of_one_part(graph, target, given, known, judge, parts) if parts > 1 else None
+        like = like or _of_one_layer(graph, target, given, known, judge)
+        if like is not None:
+            return like, like.lay_out(graph)
+    sliced = SlicedLayouts(target, given, known)
+    made = sliced.lay_out(graph)
+    with suppress(PycompilerError):  # those of the pass `time_slice` come there
+        sliced.plan(made)
+        if given.layout_planner == "lpz" and known.work < CHEAP and not known.large:
+            other = SlicedLayouts(target, given, replace(known, apart=True, work=0, choice={}))
+            other.plan(laid := other.lay_out(graph))
+            if judge(other) < judge(sliced):
+                sliced, made = other, laid
+    return sliced, made
+
+
+def _of_one_part(
+    graph: MNGraph, target: Target, given: Given, known: Known, judge: _Judge, parts: int
+) -> SlicedLayouts | None:
+    """Plan a part of the batch of a graph; return what plans the graph like it.
+
+    None if the batch cannot be cut so, or if a part does not fit.
+    """
+    if given.time_slice != "auto" or (found := part_of_batch(graph, target, parts)) is None:
+        return None
+    part, like = found
+    with suppress(PycompilerError):
+        sliced, made = _laid_out(part, target, given, known, judge)
+        sliced.plan(made)
+        sizes = {**like.sizes, **sliced.sizes({}, part.values)}
+        return sliced.again(given, replace(like, sizes=sizes))
+    return None
 
 
 #: guess: with these weights, the plans of a layer are tried; the one of the fewest cycles is taken.
@@ -241,12 +273,7 @@ def _of_one_layer(
     if not tried:
         return None
     best = min(tried, key=lambda one: one[0])[1]
-    found = best.found()
-    like = {
-        (name, number): found.sizes[cut]
-        for name in graph.values
-        for number, cut in found.cut_axes(stands.get(name, name))
-    }
+    like = Like(best.sizes(stands, graph.values))
     return SlicedLayouts(target, given, replace(best.known, choice=best.choice()), like)
 
 

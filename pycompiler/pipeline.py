@@ -16,6 +16,7 @@ from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
 from .layers.store import written_whole
+from .pfvm.batch_parts import parts_of
 from .planners.lpz.known import Known
 from .planners.no_room import on_the_host
 from .planners.overrides import with_io_layouts
@@ -119,8 +120,10 @@ def plan_onnx(request: Request) -> Planned:
     with without_collection():
         options = request.options
         with request.report.running("import") as facts:
-            imported = import_onnx(request.model, request.target, options.update)
-            facts["nodes"] = len(imported.graph.nodes)
+            imported = import_onnx(
+                request.model, request.target, options.update, _parts_of_batch(request)
+            )
+            facts |= {"nodes": len(imported.graph.nodes), "batch_parts": imported.parts}
         _note_whole(request, imported, imported.written_whole)
         learnt = Known()
         for _ in range(_MOST_ON_HOST):
@@ -132,6 +135,15 @@ def plan_onnx(request: Request) -> Planned:
                     raise
                 imported = replace(imported, graph=graph)
         return _planned(request, imported, learnt)
+
+
+def _parts_of_batch(request: Request) -> int:
+    """Return in how many parts the batch goes through the model; layouts of a part are searched."""
+    options = request.options
+    given = options.overrides or options.layout_specs
+    if given or (options.layout_planner, options.time_slice) != ("lpz", "auto"):
+        return 1
+    return parts_of(request.model, request.target, halves="half" in options.precisions)
 
 
 def _note_whole(request: Request, imported: ImportedModel, reasons: Mapping[str, str]) -> None:

@@ -35,6 +35,7 @@ class ImportedModel:
     attributes, which they still read. ``registered`` has the registered name and the data of each
     registered value. ``updates`` maps the key of an output to the registered value whose new value
     it is. ``written_whole`` says why a value is written as a whole where only rows of it change.
+    ``parts`` is the number of parts in which the batch goes through the graph.
     """
 
     graph: MNGraph
@@ -47,18 +48,22 @@ class ImportedModel:
     registered: dict[str, tuple[str, Array]]
     updates: dict[str, str]
     written_whole: dict[str, str]
+    parts: int
 
 
-def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> ImportedModel:
+def import_onnx(
+    model: onnx.ModelProto, target: Target, update: str = LAST, parts: int = 1
+) -> ImportedModel:
     """Read a model with static shapes for a machine.
 
-    ``update`` says when a training step computes new values.
+    ``update`` says when a training step computes new values. The batch goes through the model in
+    ``parts``.
 
     Identity nodes and unused nodes are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given, changed = registered(model), updates(model)
-    model, defaults = detach(ordered(lower(model, target), update))
+    model, defaults = detach(ordered(lower(model, target, parts), update))
     types = static_types(model)
     data = {t.name: array_of(t) for t in model.graph.initializer}
     nodes, alias = _without_identities(model.graph.node)
@@ -100,7 +105,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
         if value.name in changed
     }
     opsets, functions = tuple(model.opset_import), tuple(model.functions)
-    known = rest, state, renewed, written_whole(model)
+    known = rest, state, renewed, written_whole(model), parts
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, functions, *known)
 
 

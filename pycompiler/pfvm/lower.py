@@ -29,11 +29,11 @@ _SLICES = 16
 _DEEPEST = 4
 
 
-def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
+def _written_out(model: onnx.ModelProto, target: Target | None, parts: int) -> onnx.ModelProto:
     """Return the model with composites, and then functions of ONNX, written out."""
     if has_first(model):
-        model = prepare(decompose(model, static_types(model), target, first=True))
-    written = decompose(model, static_types(model), target)
+        model = prepare(decompose(model, static_types(model), target, parts, first=True))
+    written = decompose(model, static_types(model), target, parts)
     plain = prepare(written)
     made = _made(written, model)
     for _ in range(_DEEPEST):
@@ -43,7 +43,7 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         try:
             found = settled_parameters(unrolled(prepare(whole)))
             found = prepare(fold_constants(found))
-            plain = prepare(decompose(found, static_types(found), target, keep=made))
+            plain = prepare(decompose(found, static_types(found), target, parts, keep=made))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
     return plain
@@ -70,10 +70,11 @@ def _check_room(model: onnx.ModelProto, target: Target) -> None:
             raise error("P0302", words=words, memory="dram", capacity=capacity)
 
 
-def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
+def lower(model: onnx.ModelProto, target: Target | None, parts: int = 1) -> onnx.ModelProto:
     """Return the model from which the graph is made; ``model`` is unchanged.
 
-    P0103, P0108, P0109, P0302. ``target`` None stands for the host.
+    P0103, P0108, P0109, P0302. ``target`` None stands for the host. Tiles of convolutions suit one
+    of ``parts`` of the batch.
     """
     plain, registered = detach(inlined(model))
     check_domain(plain)
@@ -88,7 +89,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     if target is not None and (new := updates(model)):
         stored = store_rows(plain, static_types(plain), new, target)
         plain = plain if stored is plain else prepare(stored)
-    plain = _written_out(plain, target)
+    plain = _written_out(plain, target, parts)
     if target is not None:  # functions of ONNX divide integers too
         widened = widen_integers(plain, static_types(plain))
         plain = plain if widened is plain else prepare(widened)

@@ -218,14 +218,16 @@ def decompose(
     model: onnx.ModelProto,
     types: dict[str, TensorType],
     target: Target | None,
+    parts: int = 1,
     *,
     first: bool = False,
     keep: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Return ``model`` with its composite operators written out.
 
-    ``types`` are the types of its values. ``target`` is the machine, None for the host. ``first``
-    writes out only operators that must come before all others. Operators whose first result is in
+    ``types`` are the types of its values. ``target`` is the machine, None for the host. Tiles suit
+    one of ``parts`` of the batch. ``first`` writes out only operators that must come before all
+    others. Operators whose first result is in
     ``keep`` stay as they are.
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
@@ -238,7 +240,7 @@ def decompose(
             return None
         return rule.write if types[node.input[0]].elem in rule.elems else None
 
-    return rewritten(model, types, rule_of, target=target, passes=passes)
+    return rewritten(model, types, rule_of, target=target, passes=passes, parts=parts)
 
 
 def _rule(node: onnx.NodeProto) -> Composite | None:

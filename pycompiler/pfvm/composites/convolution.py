@@ -66,7 +66,9 @@ def convolve(
     pictures = (shape[0] * groups, channels, *shape[2:])
     large = groups == 1 and weights_are_large(channels, taps, target)
     results = weights[0] // groups
-    chosen = best_tiles(pictures, results, axes, target, passes=write.passes, contracted=large)
+    chosen = best_tiles(
+        write.part(pictures), results, axes, target, passes=write.passes, contracted=large
+    )
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
     apart = bool(bias) and not weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:

@@ -32,7 +32,8 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
     shape, weights, bias = operands.shape, operands.weights, operands.bias
     each = weights[0] // shape[1]
     given = operands.value in write.given
-    chosen = _best((shape[0], weights[0]), axes, write.target, given=given)
+    pictures, *_ = write.part(shape)
+    chosen = _best((pictures, weights[0]), axes, write.target, given=given)
     tiled = any(tiling.count > 1 for _, tiling in chosen)
     if each == 1 and not tiled and not written:
         own = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}

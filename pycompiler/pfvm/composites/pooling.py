@@ -157,7 +157,9 @@ def _tiles(
     if not counted or (padded and not harmless):
         return None
     # The channels lie as those of the convolutions around the pool, so tiles like theirs suit it.
-    chosen = best_tiles(shape, shape[1], axes, write.target, passes=write.passes, even=True)
+    chosen = best_tiles(
+        write.part(shape), shape[1], axes, write.target, passes=write.passes, even=True
+    )
     return chosen if any(tiling.count > 1 for _, tiling in chosen) else None
 
 

@@ -63,6 +63,8 @@ class Writer:
     held: Mapping[str, onnx.TensorProto] = field(default_factory=dict)
     #: how often other operators of the model pass over the pixels of a convolution, in the mean
     passes: float = 0
+    #: the parts in which the batch goes through the model
+    parts: int = 1
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     functions: list[onnx.FunctionProto] = field(default_factory=list)
@@ -72,6 +74,10 @@ class Writer:
     count: int = 0
     #: the rows in DRAM that values are views of, and the shapes of these rows
     in_rows: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def part(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a part of a batch of pictures."""
+        return -(-shape[0] // self.parts), *shape[1:]
 
     @property
     def rows(self) -> int:

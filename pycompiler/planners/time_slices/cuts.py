@@ -31,6 +31,8 @@ class Cuts:
         self.plain, self.target, self.lay_out, self.fraction = plain, target, lay_out, fraction
         self.axes = Axes(plain)
         self.sizes: dict[Axis, int] = {}
+        #: The class of the batch, if its parts go through the whole graph one after the other.
+        self.batch: Axis | None = None
         #: Classes that overrides cut: the value and axis of the override, and the number of slices.
         self.fixed: dict[Axis, tuple[str, int, int]] = {}
         #: Classes that are not cut finer, because the last try did not help.
@@ -70,7 +72,7 @@ class Cuts:
         P0306 if an override forbids that.
         """
         while True:
-            graph = self.lay_out(self._shrunk(), resolve=resolve, last=last)
+            graph = self.lay_out(self.shrunk(self.sizes), resolve=resolve, last=last)
             graph = replace(graph, nodes=tuple(_plain(node) for node in graph.nodes))
             axes = Axes(graph)
             names = {one: self._name_in(graph, one) for one in self.sizes}
@@ -78,7 +80,8 @@ class Cuts:
             # begins.
             inner = sorted(self.sizes, key=lambda one: one in self.axes.joined)
             sizes = {axes.of(names[one]): self.sizes[one] for one in inner}
-            made = TimeSlices(graph, self.plain, axes, sizes)
+            batch = axes.of(names[self.batch]) if self.batch in names else None
+            made = TimeSlices(graph, self.plain, axes, sizes, batch)
             longer = self._padded(made, names)
             if not longer:
                 refused = self._refused(made, names) - self.fixed.keys()
@@ -106,26 +109,27 @@ class Cuts:
         except NoSwitchError:
             return None
 
-    def _shrunk(self) -> MNGraph:
+    def shrunk(self, sizes: Mapping[Axis, int]) -> MNGraph:
+        """Return the graph of one slice, without layouts, if classes have slices of ``sizes``."""
         values: dict[str, MNValue] = {}
-        for one, size in self.sizes.items():
+        for one, size in sizes.items():
             for name, number in self.members[one]:
                 value = values.get(name, self.plain.values[name])
                 length = size * self.axes.factor((name, number))
                 shape = (*value.shape[:number], length, *value.shape[number + 1 :])
                 values[name] = replace(value, type=TensorType(value.type.elem, shape))
-        nodes = tuple(self._told(node) for node in self.plain.nodes)
+        nodes = tuple(self._told(node, sizes) for node in self.plain.nodes)
         return replace(self.plain.with_values(values), nodes=nodes)
 
-    def _told(self, node: MNNode) -> MNNode:
+    def _told(self, node: MNNode, sizes: Mapping[Axis, int]) -> MNNode:
         """Return a node with the number of terms in its last slice, if that is shorter."""
         if node.op not in _PRODUCTS or node.side is not Side.DEVICE:
             return node
         axis = node.inputs[0], roles_of(node, self.plain).a[2]
         one = self.axes.of(axis)
-        if one not in self.sizes:
+        if one not in sizes:
             return node
-        short = self.axes.size(one) % self.sizes[one] * self.axes.factor(axis)
+        short = self.axes.size(one) % sizes[one] * self.axes.factor(axis)
         return replace(node, attributes=(*node.attributes, (SHORTER, short))) if short else node
 
     def _name_in(self, graph: MNGraph, one: Axis) -> Axis:

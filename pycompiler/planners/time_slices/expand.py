@@ -4,7 +4,7 @@ Every node becomes one node per slice. Values from outside are split in DRAM, an
 are concatenated there. If an axis is reduced or contracted, each slice leaves a partial result, and
 extra nodes join these. Nodes that depend on a joined result form a new *phase*. All slices of one
 phase come before those of the next. Within a phase, one slice goes through all its nodes before the
-next slice begins.
+next slice begins. A part of the batch goes through all phases before the next part begins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...pfvm.names import reserved
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
 
-#: What orders nodes: segment, phase, group, indices of slices, number of the node, and its join.
+#: What orders nodes: segment, part of the batch, phase, group, indices of slices, number of the
+#: node, and its join.
 _Key = tuple[object, ...]
 
 
@@ -53,21 +54,21 @@ class _Cutter:
         for number, node in enumerate(self.graph.nodes):
             segment = node.segment or 0
             if node.side is Side.HOST:
-                self._add((segment, 0, 0, (), number, 0), node)
+                self._add((segment, 0, 0, 0, (), number, 0), node)
                 continue
             if node.op == RECUT:
                 for name in (*node.inputs, *node.outputs):
                     if self.found.cut_axes(name):
                         self.values[name] = whole.values[name]
-                self._add((segment, self.phase[node.name], 0, (), number, 0), node)
+                self._add((segment, 0, self.phase[node.name], 0, (), number, 0), node)
                 continue
             for name in self._given(node):
-                self._cut(SPLIT, name, whole, node, (segment, -1, 0, (), number, 0))
+                self._cut(SPLIT, name, whole, node, (segment, 0, -1, 0, (), number, 0))
             self._slices_of(number, node, groups[node.name])
             for name in node.outputs:
                 if name in outside and self.found.cut_axes(name):
-                    last = len(self.graph.nodes)
-                    self._cut(CONCAT, name, whole, node, (segment, last, 0, (), number, 0))
+                    last = len(self.made)
+                    self._cut(CONCAT, name, whole, node, (segment, last, 0, 0, (), number, 0))
         used = {n for _, node in self.made for n in (*node.inputs, *node.outputs) if n}
         used |= {*self.graph.inputs, *self.graph.constants, *outside}
         everything = {**whole.values, **self.values}
@@ -142,11 +143,13 @@ class _Cutter:
         classes = [one for one in self.order if one in cuts]
         joined = {one: cut.joins for one, cut in cuts.items() if cut.joins and one in self.order}
         counts = [self.found.count(one) for one in classes]
-        key = node.segment or 0, self.phase[node.name], group
+        segment, inner = node.segment or 0, (self.phase[node.name], group)
         totals: dict[tuple[int, ...], str] = {}
         for at in product(*map(range, counts)):
             index = dict(zip(classes, at, strict=True))
             flat, sliced, place = _flat(at, counts), node, tuple[int, ...]()
+            batch = index.get(self.found.batch, 0) if self.found.batch else 0
+            key = segment, batch, *inner
             if classes:
                 name = reserved(f"{node.name}.t{flat}", self.node_names)
                 sliced = replace(node, name=name, slice=flat, origin=f"{node.name}.t")

@@ -6,7 +6,7 @@ planner as a function. A graph that cannot be laid out whole is cut in the first
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from ...errors import NoSwitchError
@@ -22,7 +22,7 @@ from ..overrides import Overrides, untimed
 from .cut_classes import Axis
 from .expand import cut_into_slices
 from .planner import plan_time_slices
-from .sliced_graph import TimeSlices
+from .sliced_graph import Like, TimeSlices
 
 _PlanKey = tuple[str, object, tuple[tuple[str, TensorType], ...]]
 _Choice = dict[object, tuple[Layouts, Plan | None]]
@@ -31,13 +31,11 @@ _Choice = dict[object, tuple[Layouts, Plan | None]]
 class SlicedLayouts:
     """The three passes over one graph, to be called in order: `lay_out`, `plan`, `cut`.
 
-    ``known`` has what plans of the same model have found out. ``like`` has the sizes of slices of a
-    graph that was planned before, by axes of this one.
+    ``known`` has what plans of the same model have found out. ``like`` has the cuts of a graph that
+    was planned before.
     """
 
-    def __init__(
-        self, target: Target, given: Given, known: Known, like: Mapping[Axis, int] | None = None
-    ):
+    def __init__(self, target: Target, given: Given, known: Known, like: Like | None = None):
         self.target, self.given, self._like = target, given, like
         #: The facts of the layout planner; None if it could not lay out the whole graph.
         self.facts: LayoutFacts | None = None
@@ -48,9 +46,9 @@ class SlicedLayouts:
         self._plain: MNGraph | None = None
         self._found: TimeSlices | None = None
 
-    def again(self, given: Given) -> SlicedLayouts:
-        """Return the passes with other cuts, for the same graph and its plans so far."""
-        other = SlicedLayouts(self.target, given, self.known)
+    def again(self, given: Given, like: Like | None = None) -> SlicedLayouts:
+        """Return the passes with other cuts, with the plans of this graph so far."""
+        other = SlicedLayouts(self.target, given, self.known, like)
         other._plans = self._plans
         return other
 
@@ -132,6 +130,15 @@ class SlicedLayouts:
             if own and all(found[name].type == type for name, type in types if name in found):
                 return choice
         return {}
+
+    def sizes(self, stands: Mapping[str, str], names: Iterable[str]) -> dict[Axis, int]:
+        """Return the sizes of slices by the axes of ``names``, for which others may stand."""
+        found = self.found()
+        return {
+            (name, number): found.sizes[cut]
+            for name in names
+            for number, cut in found.cut_axes(stands.get(name, name))
+        }
 
     def found(self) -> TimeSlices:
         """Return the slices that were planned."""

@@ -11,7 +11,6 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -28,6 +27,7 @@ from .cut_classes import Axes, Axis
 from .cuts import ANCHORED, PADDING, Cuts
 from .matrices import narrow_matrices
 from .sliced_graph import (
+    Like,
     TimeSlices,
     estimated_steps,
     steps_along,
@@ -65,7 +65,7 @@ def plan_time_slices(
     mode: str = "auto",
     fraction: float = 1.0,
     overrides: Overrides | None = None,
-    like: Mapping[Axis, int] | None = None,
+    like: Like | None = None,
 ) -> TimeSlices:
     """Return the slices of a graph; ``plain`` is ``planned`` before it had layouts.
 
@@ -75,8 +75,8 @@ def plan_time_slices(
     With ``mode`` ``fit``, values that do not fit are cut; with ``auto``, also values that are
     faster in slices; with ``off``, only the values that ``overrides`` name. A value that does not
     fit and cannot be cut stays whole, and the scheduler refuses it. P0306 for an override that
-    cannot be followed. ``like`` has the sizes of slices of a graph that has all parts of this one;
-    they are taken if all fits then.
+    cannot be followed. ``like`` has the cuts of a graph that has all parts of this one; they are
+    taken if all fits then.
     """
     given = overrides or {}
     work = _Search(plain, target, partial(lay_out, overrides=whole_overrides(given)), fraction)
@@ -98,15 +98,18 @@ def plan_time_slices(
 class _Search(Cuts):
     """Cuts that become finer until everything fits, and cuts that make a program faster."""
 
-    def cut_like(self, sizes: Mapping[Axis, int]) -> TimeSlices | None:
-        """Return slices of these sizes, which axes have; None if something does not fit."""
-        wanted = {self.axes.of(axis): size for axis, size in sizes.items()}
-        self.sizes = dict(wanted)
+    def cut_like(self, like: Like) -> TimeSlices | None:
+        """Return slices of these sizes; None if something does not fit."""
+        wanted: dict[Axis, int] = {}
+        for axis, size in like.sizes.items():
+            one = self.axes.of(axis)
+            wanted[one] = min(size, wanted.get(one, size))
+        self.sizes, self.batch = dict(wanted), like.batch and self.axes.of(like.batch)
         with suppress(NoSwitchError):
             slices = self.laid_out(last=True)
             if self.sizes == wanted and self._fits(slices):
                 return slices
-        self.sizes = {}
+        self.sizes, self.batch = {}, None
         return None
 
     def fitted(self) -> TimeSlices | None:

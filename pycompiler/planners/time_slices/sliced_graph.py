@@ -26,13 +26,15 @@ class TimeSlices:
     """A graph that is cut into time slices.
 
     ``graph`` is laid out for one slice; ``axes`` are its classes. ``sizes`` are the elements of a
-    slice along the classes that are cut. ``whole`` has the axes in full length.
+    slice along the classes that are cut. ``whole`` has the axes in full length. ``batch`` is the
+    class of which each slice goes through the whole graph before the next one.
     """
 
     graph: MNGraph
     whole: MNGraph
     axes: Axes
     sizes: Mapping[Axis, int]
+    batch: Axis | None = None
 
     def cut_axes(self, name: str) -> list[tuple[int, Axis]]:
         """Return the axes of a value that are cut, with their classes."""
@@ -77,6 +79,17 @@ class TimeSlices:
             type = TensorType(value.type.elem, tuple(shape))
             values[name] = replace(value, type=type, layout=layout)
         return self.graph.with_values(values)
+
+
+@dataclass(frozen=True)
+class Like:
+    """The cuts of a graph that was planned before: sizes of slices by the axes of this one.
+
+    ``batch`` is an axis of the batch, if that graph was a part of it.
+    """
+
+    sizes: Mapping[Axis, int]
+    batch: Axis | None = None
 
 
 def too_large(graph: MNGraph, target: Target, fraction: float) -> Iterator[tuple[float, MNNode]]:
