@@ -137,6 +137,11 @@ class Target:
         """Long words of one instance of ``memory``."""
         return int(self._memories[memory]["words"])
 
+    def half(self, memory: str) -> int:
+        """Long words of the lower half of L1BM or L2BM; any transfer may begin behind them."""
+        unit = lcm(self.mv_unit, self.l2bm_row, self.counts["mab"] * self.counts["pe"])
+        return self.words(memory) // 2 // unit * unit
+
     def letter(self, memory: str) -> str:
         """Return the letter of ``memory`` in assembly operands."""
         return str(self._memories[memory]["letter"])

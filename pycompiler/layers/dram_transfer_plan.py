@@ -261,7 +261,9 @@ def _plan(
 ) -> TransferPlan:
     per_group = target.l2bs_per_group
     apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
-    across = apart and same_in_all_groups(layout, target)
+    # An MV across the groups brings whole blocks from each.
+    whole = target.mv_unit % (target.mv_block * target.groups) == 0
+    across = apart and whole and same_in_all_groups(layout, target)
     buffers = _buffers(target, to_pe, to_l1)
     most = _steps_per_chunk(target, to_pe, to_l1, buffers)
     parts = per_group if apart and not across else 1
@@ -398,11 +400,16 @@ def _round_up(count: int, unit: int) -> int:
 def _steps_per_chunk(
     target: Target, to_pe: StageInstruction, to_l1: StageInstruction, buffers: int
 ) -> int:
-    """Find the most LM steps whose words fit L1BM and a buffer of L2BM; one always fits."""
+    """Find the most LM steps whose words fit L1BM and a buffer of L2BM; one always fits.
+
+    They are whole units of MVs if that is possible: then nothing lies between chunks in DRAM.
+    """
     pe_map, l1_map = _maps(target, to_pe, to_l1)
     by_l1 = target.words("l1bm") // l1_map.destination_words
-    piece = _round_up(to_l1.turns * l1_map.source_words, target.mv_unit)
+    piece = to_l1.turns * l1_map.source_words
     words = min(by_l1, _buffer_words(target, buffers) // piece) * l1_map.destination_words
     step = to_pe.turns * pe_map.source_words
     whole = lcm(l1_map.destination_words, step)
+    units = lcm(whole, lcm(piece, target.mv_unit) // piece * l1_map.destination_words)
+    whole = units if units <= words else whole
     return max(1, words // whole * whole // step)

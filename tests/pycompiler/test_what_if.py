@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from compiling import compiled, model_of, random_inputs, run, tried
+from corpus import networks
 from random_models import random_model
 
 import emu2
@@ -193,6 +194,29 @@ def test_drawn_machines(seed: int, tmp_path: Path) -> None:
     except PycompilerError as problem:
         bug = str(problem) if problem.exit_code == BUG_EXIT else ""
     assert not bug
+
+
+#: Networks with a seed of :func:`drawn_machine`; None is `what_if/odd`.
+NETWORKS = {
+    "joined words in the upper half of L2BM": (None, networks.inverted_bottleneck(1, 6, 7, 3)),
+    "vectors of a cycle that are no whole steps": (None, networks.encoder(1, 14, 24, 3)),
+    "rows of a table in many small chunks": (22, networks.embedding(60, 50, 7)),
+    "words aside where rows of DRAM have no order": (22, networks.bottleneck(1, 12, 8, 2)),
+    "blocks of all groups that are no unit of MVs": (14, networks.recurrent("GRU", 3, 2, 7, 6)),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_right(name: str, tmp_path: Path) -> None:
+    seed, model = NETWORKS[name]
+    if seed is not None:
+        (tmp_path / "drawn.toml").write_text(drawn_machine(random.Random(seed)))
+    machine = "what_if/odd" if seed is None else str(tmp_path / "drawn.toml")
+    (value,) = model.graph.input
+    shape = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 60, shape) if "table" in name else rng.standard_normal(shape)
+    right_on(machine, model, {"x": x.astype(np.float32)})
 
 
 # -- sweeps ----------------------------------------------------------------------------------

@@ -15,8 +15,17 @@ from ...machine import Target
 from ...pfvm.device_functions import LOOKUP
 from ..base import Cut, Picks, Placement, layout_of, other_layouts
 from ..data_movement import MOVED
+from ..dram_transfer_plan import plan_transfer
 from .code import lookup_code
-from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
+from .rows import (
+    batches,
+    index_layout,
+    longest_row,
+    result_layout,
+    row_shape,
+    table_layout,
+    unit_words,
+)
 
 
 class Lookup(Picks):
@@ -71,8 +80,13 @@ class Lookup(Picks):
             return
         yield from other_layouts(made, graph, target)
         row = row_shape(table.shape[1], table.dtype, target)
-        if not batches(layout_of(out), layout_of(index), index.shape, row, target):
-            yield "memories too small for a row"
+        # Rows follow each other in DRAM only if chunks of the table are whole units of MVs.
+        *chunks, _ = plan_transfer(layout_of(table), target).chunks
+        padded = any(
+            one.l2_words > one.lm_steps * target.cycles * unit_words(target) for one in chunks
+        )
+        if padded or not batches(layout_of(out), layout_of(index), index.shape, row, target):
+            yield "memories too small for a row, or rows that do not follow each other in DRAM"
 
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Route:
     they stay in L1BM. ``landed``: long words in L1BM when all vectors of the share are there.
     ``up`` and ``down`` are the L2BM instructions, with their long words at the source and at the
     destination. ``order`` has for each vector in L1BM, in address order, the unit of the share
-    (MABs minor) that sent it, and the cycle.
+    (MABs minor) that sent it, and the cycle; it is empty if instructions cannot keep vectors whole.
     """
 
     sent: int
@@ -39,6 +40,20 @@ class Route:
     def steps(self) -> int:
         """Number of L2BM instructions."""
         return self.sent // self.up[1] + self.above // self.down[1] if self.above else 0
+
+    def steps_of_vectors(self, cycles: int) -> tuple[int, ...]:
+        """Return the first vectors of the steps that multiply all; () if that is impossible.
+
+        The vectors of a step were sent in one cycle. Where they are no whole steps, the last step
+        begins earlier and multiplies some vectors again.
+        """
+        starts: list[int] = []
+        for _, run in groupby(range(len(self.order)), lambda at: self.order[at][1]):
+            places = tuple(run)
+            if len(places) < cycles:
+                return ()
+            starts += (min(at, places[-cycles]) for at in places[::cycles])
+        return tuple(starts)
 
     def climb(self, l1: int, l2: int) -> Iterator[Step]:
         """Yield the steps that bring the long words from ``l1`` of L1BM to ``l2`` of L2BM."""
@@ -79,6 +94,8 @@ def route(share: int, target: Target) -> Route:
     above = 0
     if share > 1:
         above = sent // climb.source_words * climb.destination_words
+        if sent % climb.source_words or above % land.source_words:
+            return Route(sent, above, sent, ("l2bmd", 1, 1), (down, 1, 1), ())
         l2 = np.zeros(above, dtype=np.int64)
         for part in range(sent // climb.source_words):
             l2[part * climb.destination_words + climb.destination["addr"]] = l1[
@@ -106,13 +123,13 @@ def _landed(l2: IntArray, land: TransferMap, l1bs: int) -> IntArray:
 
 
 def _vectors(words: IntArray, share: int, target: Target) -> tuple[tuple[int, int], ...]:
-    """Return sender and cycle of every vector; the long words of a vector lie in PE order."""
+    """Return sender and cycle of every vector, whose long words lie in PE order; () if not."""
     by_vector = words.reshape(-1, target.counts["pe"])
     cycle = by_vector % target.cycles
     sender = by_vector // target.cycles
     pe = sender % target.counts["pe"]
-    assert (pe == np.arange(target.counts["pe"])).all()
-    assert (cycle == cycle[:, :1]).all()
+    if (pe != np.arange(target.counts["pe"])).any() or (cycle != cycle[:, :1]).any():
+        return ()
     unit = sender[:, 0] // target.counts["pe"] % (share * target.counts["mab"])
     return tuple(zip(unit.tolist(), cycle[:, 0].tolist(), strict=True))
 

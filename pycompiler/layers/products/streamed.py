@@ -210,19 +210,24 @@ def layouts(node: MNNode, graph: MNGraph, plan: Streamed, target: Target) -> Lay
     return found
 
 
-def rows_at_once(own: int, kind: Precision, target: Target) -> int:
-    """Return how many rows of each of ``own`` units the register files can sum at once; or 0."""
-    return sum(target.words(file) for file in REGISTER_FILES) // kind.result // own
+def rows_at_once(found: Route, kind: Precision, target: Target) -> int:
+    """Return how many rows of each unit the register files can sum at once; or 0.
+
+    The vectors that the units of a share send in one cycle are a row.
+    """
+    steps = len(found.steps_of_vectors(target.cycles))
+    size = kind.result * target.cycles
+    sums = sum(target.words(file) // size for file in REGISTER_FILES)
+    return sums * target.cycles // steps if steps else 0
 
 
 def possible(node: MNNode, plan: Streamed, target: Target) -> bool:
-    """Whether register files, L1BM and L2BM have room for a product with this plan."""
-    own = target.counts["mab"] * l1bs_of(plan.columns)
+    """Whether register files, L1BM and L2BM have room for a product, and steps fit its vectors."""
     found = route(l1bs_of(plan.columns), target)
     collections, _ = landings(found, target)
     # The next vectors land while the MAU works on those that have landed.
     room = collections > 1 and 2 * burst(found, target) * found.above <= target.words("l2bm")
-    return room and rows_at_once(own, precision_of(node, target), target) > 0
+    return room and rows_at_once(found, precision_of(node, target), target) > 0
 
 
 def landings(found: Route, target: Target) -> tuple[int, int]:
@@ -234,7 +239,7 @@ def landings(found: Route, target: Target) -> tuple[int, int]:
     words -= words // RING_SHARE
     if not found.above:
         return words // (found.sent * size), 0
-    first = 2 * found.sent * size
+    first = -(-2 * found.sent * size // found.down[2]) * found.down[2]
     return max(0, words - first) // (found.landed * size), first
 
 

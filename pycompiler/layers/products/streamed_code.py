@@ -82,16 +82,15 @@ class _Code:
         self._sums: dict[tuple[str, int], Step] = {}
 
     def _groups(self, found: Route) -> Iterator[_Group]:
-        cycles, pes = self.target.cycles, self.target.counts["pe"]
-        for start in range(0, len(found.order), cycles):
-            vectors = found.order[start : start + cycles]
-            assert len({cycle for _, cycle in vectors}) == 1
+        pes = self.target.counts["pe"]
+        for start in found.steps_of_vectors(self.target.cycles):
+            vectors = found.order[start : start + self.target.cycles]
             yield _Group(start * pes, tuple(sender for sender, _ in vectors), vectors[0][1])
 
     def code(self) -> Nest:
         """Yield all lines; the next vectors are collected before the work on these begins."""
         shape = self.shape
-        most = rows_at_once(shape.own, self.kind, self.target)
+        most = rows_at_once(self.route, self.kind, self.target)
         passes = [
             [(block, row) for block in range(shape.sums) for row in rows]
             for rows in runs(range(shape.rows), most)

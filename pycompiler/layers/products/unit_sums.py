@@ -94,16 +94,17 @@ class _Way:
         #: long words of L1BM and of L2BM that an instruction between the two moves
         self._size = found.source_words, found.destination_words
         # Going up and coming down take half of L1BM each, and half of L2BM if MVs are between.
-        half = target.words("l2bm") // 2
+        half, below = target.half("l2bm"), lcm(self._size[0], room.row)
         unit = lcm(target.mv_unit, target.groups * target.mv_block, self._size[1])
-        most = min(room.vectors // 2, target.words("grf0") // target.cycles)
+        fits = target.half("l1bm") // below * below // room.words
+        most = min(room.vectors // 2, fits, target.words("grf0") // target.cycles)
         if over.groups:
             pieces = half // unit * unit // self._size[1]
             most = min(most, pieces * self._size[0] // room.words)
         #: whether there is room for a vector
         self.possible = most > 0 or not over.groups
         self.most = max(1, most)
-        self._below = self.most * room.words
+        self._below = -(-self.most * room.words // below) * below
         #: long words of L2BM, and of each DRAM, that a part takes
         self._words = -(-len(self._pieces(self.most)) * self._size[1] // unit) * unit
         self.part = self._words * target.l2bs_per_group // target.groups

@@ -74,7 +74,9 @@ def plain_layouts(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> lis
 def _plain(shape: tuple[int, ...], dtype: MNDtype, target: Target, *, by_rows: bool) -> Layout:
     length, l2bs = shape[-1], target.level_range["L2B"]
     own = _below(dtype, target)
-    lo, step = prod(part.size for part in own), target.row_words * dtype.words_per_long
+    lo = prod(part.size for part in own)
+    # Where rows have no order, a value only takes room, and no row of it is read.
+    step = target.row_words * dtype.words_per_long or lo * l2bs
     parts = 1 if by_rows else l2bs
     step //= l2bs // parts
     addresses = -(-length // step) * (step // (lo * parts))

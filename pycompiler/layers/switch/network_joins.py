@@ -86,8 +86,8 @@ def space(network: Network, words: int, target: Target) -> int:
 
 def capacity(network: Network, target: Target) -> int:
     """Return the long words of L2BM that can be joined at once."""
-    half = target.words("l2bm") // 2
-    return min(half, target.words("pdm")) if network.l2bs else half
+    half, unit = target.half("l2bm"), target.mv_unit
+    return min(half, target.words("pdm") // unit * unit) if network.l2bs else half
 
 
 def words_at_once(network: Network, target: Target) -> int:
@@ -97,7 +97,8 @@ def words_at_once(network: Network, target: Target) -> int:
     """
     piece = _piece(network, target)
     each = capacity(network, target) // len(network.l1bs) // piece * piece
-    return min(each, target.words("l1bm") // 2) // network.vector * target.cycles
+    below = target.half("l1bm") // piece * piece
+    return min(each, below) // network.vector * target.cycles
 
 
 def up(network: Network, part: Words, words: int, place: int, target: Target) -> Iterator[Line]:
@@ -120,6 +121,7 @@ def across(network: Network, words: int, target: Target) -> Iterator[Line]:
     """Yield the MVs that join the first ``words`` long words of all L2BMs."""
     if not network.l2bs:
         return
+    words = -(-words // target.mv_unit) * target.mv_unit
     there = BlockOperand("pdm", 0, words, group=0)
     yield Move(f"mvr{network.operation}", words, BlockOperand("l2bm", 0, words), there)
     yield Move("mvb", words, there, BlockOperand("l2bm", _begin(network, target), words))
@@ -133,7 +135,7 @@ def down(
     They went up to ``place`` of L2BM.
     """
     cycles = target.cycles
-    base, begin = target.words("l1bm") // 2, _begin(network, target)
+    base, begin = target.half("l1bm"), _begin(network, target)
     for suffix, lower, upper, size in _pieces(network, len(at), place, target):
         source = BlockOperand("l2bm", begin + upper, size)
         below = BlockOperand("l1bm", base + lower, size)
@@ -146,7 +148,7 @@ def down(
 
 def _begin(network: Network, target: Target) -> int:
     """Return where in L2BM the joined words begin: behind an MV they lie in the other half."""
-    return target.words("l2bm") // 2 if network.l2bs else 0
+    return target.half("l2bm") if network.l2bs else 0
 
 
 def _pieces(

@@ -119,7 +119,7 @@ def _up(found: Shares, start: int, end: int, source: MNValue, target: Target) ->
             for m, piece in enumerate(own):
                 at = u * words + ((a - start) * places + m) * size
                 goals.setdefault(piece.word, []).append((at, piece))
-    slots = target.words("l1bm") // 2 // size
+    slots = target.half("l1bm") // size
     for number, (word, pieces) in enumerate(sorted(goals.items())):
         below = number % slots * size
         each = _vectors_at_once(found, target)
@@ -228,7 +228,7 @@ def _gathered(
 def _down(found: Shares, start: int, end: int, result: MNValue, target: Target) -> Iterator[Line]:
     """Yield the lines that distribute the words of each L2B."""
     cycles, size = target.cycles, _piece_words(found, target)
-    base, begin = target.words("l1bm") // 2, _behind_pieces(found, end - start, target)
+    base, begin = target.half("l1bm"), _behind_pieces(found, end - start, target)
     spread = target.transfer("l2bmd", "down")
     lane = spread.destination_words // cycles
     places = target.counts["mab"] // lane_mabs(target)

@@ -100,8 +100,8 @@ def addresses_at_once(found: Shares, target: Target) -> int:
     most = min(
         above // (found.mabs * size * (found.l2bs * found.parts_apart + 1)),
         target.words("pdm") // (found.mabs * size * homes),
-        (target.words("l1bm") // 2 - past) // (places * lane * cycles) * cycles,
+        (target.half("l1bm") - past) // (places * lane * cycles) * cycles,
     )
-    if size > target.words("l1bm") // 2:
+    if size > target.half("l1bm"):
         return 0
     return most // cycles * cycles or (count if count <= most else 0)
