@@ -112,6 +112,7 @@ impl Digits {
         let (have, want) = (copied_digits(source, level, machine), copied_digits(result, level, machine));
         let open = |part: &Part| part.level == level || part.level == Level::Addr;
         let found = segments(source, result, shape);
+        let mut copies = Copies::new(&have);
         let mut reach = vec![1; shape.len()];
         for segment in &found {
             reach[segment.axis] *= segment.size;
@@ -132,7 +133,7 @@ impl Digits {
                 for (ours, theirs) in segment.source.iter().zip(&segment.result) {
                     if open(ours) && open(theirs) {
                         grow(ours.size)?;
-                        digits.push(digit(segment.axis, *ours, *theirs, &have));
+                        digits.push(digit(segment.axis, *ours, *theirs, &mut copies));
                     } else if open(ours) || open(theirs) || (ours.level, ours.stride) != (theirs.level, theirs.stride) {
                         return None;
                     }
@@ -280,16 +281,38 @@ impl Digit {
     }
 }
 
-fn digit(axis: usize, ours: Part, theirs: Part, have: &[PrimeDigit]) -> Digit {
+/// The units, beside one, that have copies of its values, and those that digits take together.
+struct Copies {
+    reach: Vec<i64>,
+    taken: Vec<i64>,
+}
+
+impl Copies {
+    fn new(have: &[PrimeDigit]) -> Copies {
+        let more = |reach: Vec<i64>, copy: &PrimeDigit| {
+            reach.iter().flat_map(|at| (0..copy.size).map(move |value| at + copy.stride * value)).collect()
+        };
+        Copies { reach: have.iter().fold(vec![0], more), taken: vec![0] }
+    }
+
+    /// Whether there are copies for all values of one more digit, beside those that are taken. Then it takes them.
+    fn take(&mut self, size: i64, stride: i64) -> bool {
+        let units: Vec<i64> =
+            self.taken.iter().flat_map(|at| (0..size).map(move |value| at + stride * value)).collect();
+        let found = units.iter().all(|unit| self.reach.contains(unit));
+        if found {
+            self.taken = units;
+        }
+        found
+    }
+}
+
+fn digit(axis: usize, ours: Part, theirs: Part, copies: &mut Copies) -> Digit {
     let term = |part: &Part| Term { by: 1, size: ours.size, stride: part.stride, address: part.level == Level::Addr };
     let (mut source, result) = (vec![term(&ours)], vec![term(&theirs)]);
     if ours.level == Level::Addr && theirs.level != Level::Addr {
         // The source has copies on these units, so each unit takes the value from its own copy.
-        let mut reach = vec![0];
-        for copy in have {
-            reach = reach.iter().flat_map(|at| (0..copy.size).map(move |value| at + copy.stride * value)).collect();
-        }
-        if (0..ours.size).all(|index| reach.contains(&(index * theirs.stride))) {
+        if copies.take(ours.size, theirs.stride) {
             source.push(term(&theirs));
         }
     }

@@ -128,6 +128,30 @@ fn moves_that_stand_for_others_count_as_often_as_they_are_done() {
 }
 
 #[test]
+fn digits_take_together_from_copies_that_exist() {
+    // Three units have copies of each of three parts. Elements that go to units at strides 1 and 2 would need four copies.
+    let machine = Machine { counts: [2, 4, 4, 2, 9], l2bs_per_group: 9, ..MACHINE };
+    let on = |digits: &[(i64, i64)], level| -> Vec<SubAxis> {
+        digits.iter().map(|&(size, stride)| SubAxis { size, level, stride }).collect()
+    };
+    let source = Layout {
+        axes: vec![on(&[(3, 3)], Level::L2b), on(&[(2, 4), (2, 2), (2, 1)], Level::Addr)],
+        copies: on(&[(3, 1)], Level::L2b),
+    };
+    let result = Layout {
+        axes: vec![on(&[(3, 1)], Level::Addr), on(&[(2, 4), (2, 2), (2, 1)], Level::L2b)],
+        copies: Vec::new(),
+    };
+    let change = Change { source, result, shape: vec![3, 8] };
+    let moves = pass_moves(&change, Level::L2b, &machine).unwrap();
+    assert_eq!(moves.len(), 24);
+    for m in moves {
+        // The unit of the result has element m.result of the last axis, and the address the part.
+        assert_eq!((m.source / 3, m.source_at), (m.result_at, m.result), "{m:?}");
+    }
+}
+
+#[test]
 fn numbers_without_meaning_are_noticed() {
     let good = change(&[(16, Level::Addr, 1)], &[(16, Level::Addr, 1)], 16);
     assert!(good.is_valid() && MACHINE.is_valid());
