@@ -133,7 +133,7 @@ impl Digits {
                 for (ours, theirs) in segment.source.iter().zip(&segment.result) {
                     if open(ours) && open(theirs) {
                         grow(ours.size)?;
-                        digits.push(digit(segment.axis, *ours, *theirs, &mut copies));
+                        digits.push(digit(segment.axis, shape[segment.axis], *ours, *theirs, &mut copies));
                     } else if open(ours) || open(theirs) || (ours.level, ours.stride) != (theirs.level, theirs.stride) {
                         return None;
                     }
@@ -284,7 +284,9 @@ impl Digit {
 /// The units, beside one, that have copies of its values, and those that digits take together.
 struct Copies {
     reach: Vec<i64>,
-    taken: Vec<i64>,
+    /// Each unit with the index of its element on the last axis that was looked at.
+    taken: Vec<(i64, i64)>,
+    axis: usize,
 }
 
 impl Copies {
@@ -292,27 +294,33 @@ impl Copies {
         let more = |reach: Vec<i64>, copy: &PrimeDigit| {
             reach.iter().flat_map(|at| (0..copy.size).map(move |value| at + copy.stride * value)).collect()
         };
-        Copies { reach: have.iter().fold(vec![0], more), taken: vec![0] }
+        Copies { reach: have.iter().fold(vec![0], more), taken: vec![(0, 0)], axis: 0 }
     }
 
     /// Whether there are copies for all values of one more digit, beside those that are taken. Then it takes them.
-    fn take(&mut self, size: i64, stride: i64) -> bool {
-        let units: Vec<i64> =
-            self.taken.iter().flat_map(|at| (0..size).map(move |value| at + stride * value)).collect();
-        let found = units.iter().all(|unit| self.reach.contains(unit));
+    ///
+    /// `ours` is the digit of an axis of `length`: nothing lies behind its last element.
+    fn take(&mut self, axis: usize, length: i64, ours: &Part, stride: i64) -> bool {
+        let same = self.axis == axis;
+        let with = |&(unit, index): &(i64, i64)| {
+            let index = if same { index } else { 0 };
+            (0..ours.size).map(move |value| (unit + stride * value, index + ours.lo * value))
+        };
+        let taken: Vec<_> = self.taken.iter().flat_map(with).filter(|&(_, index)| index < length).collect();
+        let found = taken.iter().all(|(unit, _)| self.reach.contains(unit));
         if found {
-            self.taken = units;
+            (self.taken, self.axis) = (taken, axis);
         }
         found
     }
 }
 
-fn digit(axis: usize, ours: Part, theirs: Part, copies: &mut Copies) -> Digit {
+fn digit(axis: usize, length: i64, ours: Part, theirs: Part, copies: &mut Copies) -> Digit {
     let term = |part: &Part| Term { by: 1, size: ours.size, stride: part.stride, address: part.level == Level::Addr };
     let (mut source, result) = (vec![term(&ours)], vec![term(&theirs)]);
     if ours.level == Level::Addr && theirs.level != Level::Addr {
         // The source has copies on these units, so each unit takes the value from its own copy.
-        if copies.take(ours.size, theirs.stride) {
+        if copies.take(axis, length, &ours, theirs.stride) {
             source.push(term(&theirs));
         }
     }
