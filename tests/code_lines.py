@@ -8,8 +8,10 @@ functions that branch much without an explanation.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections import Counter
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -43,17 +45,49 @@ def rust_lines(path: Path) -> int:
     return sum(bool(line) and not line.startswith("//") for line in lines)
 
 
+@cache
+def files() -> dict[str, int]:
+    """Return the lines of each file of `pycompiler`, by its path from there."""
+    found = {}
+    for path in PACKAGE.rglob("*"):
+        place = path.relative_to(PACKAGE)
+        if path.suffix == ".py" and "generated" not in place.parts:
+            found[place.as_posix()] = python_lines(path)
+        elif path.suffix == ".rs" and not {"tests", "target"} & set(place.parts):
+            found[place.as_posix()] = rust_lines(path)
+    return found
+
+
 def counts() -> Counter[str]:
     """Return the lines of each room of `pycompiler`."""
     found: Counter[str] = Counter()
-    for path in PACKAGE.rglob("*"):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        parts = path.relative_to(PACKAGE).parts
-        if path.suffix == ".py" and "generated" not in parts:
-            found[room] += python_lines(path)
-        elif path.suffix == ".rs" and not {"tests", "target"} & set(parts):
-            found[room] += rust_lines(path)
+    for name, lines in files().items():
+        found[name.split("/")[0].removesuffix(".py")] += lines
     return found
+
+
+def named(pattern: str) -> set[str]:
+    """Return the files in a folder, or those of a pattern, where `{a,b}` stands for a or b."""
+    cut = re.fullmatch(r"(.*)\{(.*)\}(.*)", pattern)
+    each = [cut[1] + one + cut[3] for one in cut[2].split(",")] if cut else [pattern]
+    found = [{f for f in files() if fnmatch(f, one) or f.startswith(one + "/")} for one in each]
+    assert all(found), f"{pattern} names what does not exist"
+    return set().union(*found)
+
+
+def thousands() -> dict[str, tuple[int, int]]:
+    """Return of each row of the table in `docs/architecture.md` what it states, and the lines."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = text.split("## The size of the core")[1]
+    rows = re.findall(r"^\| (.*`.*?) \| ([\d,]+) \|", section, re.M)
+    patterns = {where: re.findall(r"`(.+?)`", where) for where, _ in rows}
+    return {
+        where: (
+            int(stated.replace(",", "")),
+            sum(files()[name] for name in set().union(*map(named, patterns[where]))),
+        )
+        for where, stated in rows
+    }
 
 
 #: A function with more branches than this is listed.
@@ -122,3 +156,5 @@ if __name__ == "__main__":
     for room, lines in counts().most_common():
         print(f"{lines:7,}  {room}")
     print(totals())
+    for where, (stated, lines) in thousands().items():
+        print(f"{lines:7,}  (stated: {stated:,})  {where}")
