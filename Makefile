@@ -48,6 +48,9 @@ test-rust: export PROPTEST_RNG_SEED := 1
 test-rust:
 	cargo test --release $(PACKAGES)
 
+# Tests start hundreds of programs: without compiled files of Python each would compile this package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One process per core; each takes tests that stand together.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
