@@ -32,6 +32,7 @@ from ..pfvm.source import NOT_THE_MODEL, source_of
 from ..pfvm.torch_calls import DOMAIN
 from .constant_names import add_unread, name_constants, recognised, update_names
 from .convert import convert
+from .host_decisions import decided_by_tensors
 from .kept_gradients import KeptGradients
 from .module_paths import ModulePaths, name_nodes
 from .no_writes import NoWrites, model_place
@@ -44,7 +45,7 @@ from .training_step import (
     NeedsTrace,
     Positional,
     TrainingStep,
-    refused_gradients,
+    refused_steps,
     training_step,
 )
 from .written_out import WrittenOut
@@ -161,18 +162,18 @@ def export(
     check_function(function)
     tensors = tuple(sample.values())
     keys, result_keys, traced = list(sample), [""], _anchored(function)
+    known, paths = dict(registered or {}), ModulePaths(function)
     stdout, stderr = sys.stdout, sys.stderr
 
     def positional(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         given = dict(zip(keys, tensors, strict=True))
         shown = contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr)
-        with shown[0], shown[1], NoWrites(given), WrittenOut():
+        with shown[0], shown[1], NoWrites(given, known.values()), WrittenOut():
             result = check_tensors("function's result", traced(dict(given)), "result")
         result_keys[:] = result
         return tuple(result.values())
 
-    known, paths = dict(registered or {}), ModulePaths(function)
-    with _TRACING, _undisturbed(), paths.followed():
+    with _TRACING, _undisturbed(), paths.followed(), decided_by_tensors():
         program, step = _captured(positional, tensors, known, training)
         updates = update_names(step, known)
         wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
@@ -212,7 +213,7 @@ def _captured(
     plain = tuple(tensor.detach() for tensor in inputs)
     if not training:
         try:
-            with refused_gradients(), KeptGradients(registered.values()):
+            with refused_steps(keep=bool(registered)), KeptGradients(registered.values()):
                 return _capture(_Wrapper(function), plain), None
         except NeedsStep as found:
             if training is False and not isinstance(found, NeedsTrace):
@@ -279,6 +280,8 @@ def _advice(problem: Exception) -> str:
     for frame, _ in traceback.walk_tb(problem.__traceback__):
         if type(frame.f_locals.get("self")).__name__.endswith("Experts"):
             return "; experts that loop over their tokens: set_experts_implementation('grouped_mm')"
+    if type(problem).__name__ in _OF_VALUES and ("zuf" in str(problem) or "Eq(u" in str(problem)):
+        return "; Python looks at a value: choose with torch.where, and print what calls return"
     if type(problem).__name__ in _OF_VALUES:
         return (
             "; a size or a place is read from a tensor: give a number, as in "

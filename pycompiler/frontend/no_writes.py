@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,13 +22,19 @@ _BATCH_NORMS = (_ATEN.native_batch_norm.default, _ATEN.batch_norm.default)
 
 
 class NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses in-place writes to inputs. A write to another tensor needs a training step."""
+    """Refuses in-place writes to inputs. A write to another tensor needs a training step.
+
+    The trace sees ``registered`` tensors without their elements: each call has its own.
+    """
 
     supports_higher_order_operators = True
 
-    def __init__(self, inputs: Mapping[str, torch.Tensor]):
+    def __init__(self, inputs: Mapping[str, torch.Tensor], registered: Iterable[torch.Tensor]):
         super().__init__()  # type: ignore[no-untyped-call]
         self.inputs = inputs
+        self._registered = {id(tensor) for tensor in registered}
+        #: The memory of the trace's views of real tensors.
+        self._views: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -46,18 +52,31 @@ class NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     given = args[index] if index < len(args) else kwargs.get(argument.name)
                     self._refuse(given)
                     written += given if isinstance(given, list | tuple) else [given]
+        changing = [id(one) in self._registered for one in args]
+        if any(changing) and torch.Tag.data_dependent_output in getattr(func, "tags", ()):
+            pairs = zip(args, changing, strict=True)
+            args = tuple(one.clone() if changes else one for one, changes in pairs)
         with _kept(written):
-            return func(*args, **kwargs)
+            found = func(*args, **kwargs)
+        if isinstance(found, FakeTensor):
+            self._note(found, args, changes=any(changing), view=getattr(func, "is_view", False))
+        return found
+
+    def _note(self, found: FakeTensor, args: tuple[Any, ...], *, changes: bool, view: bool) -> None:
+        """Remember a view of a real tensor, and forget the elements of one that changes."""
+        found.constant = None if changes else found.constant
+        if view and not isinstance(args[0], FakeTensor):
+            self._views.add(found.untyped_storage()._cdata)
 
     def _refuse(self, given: object) -> None:
         for tensor in given if isinstance(given, list | tuple) else [given]:
             if not isinstance(tensor, torch.Tensor):
                 continue
-            if not isinstance(tensor, FakeTensor):
+            storage = tensor.untyped_storage()._cdata
+            if not isinstance(tensor, FakeTensor) or storage in self._views:
                 if in_training_step():
                     continue
                 raise NeedsStep
-            storage = tensor.untyped_storage()._cdata
             for key, value in self.inputs.items():
                 if value.untyped_storage()._cdata == storage:
                     raise error("P0105", place=model_place(), target=f"its input `{key}`")

@@ -29,7 +29,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def strange_kind(tensor: torch.Tensor) -> str | None:
     """Return why ``tensor`` cannot be compiled (``sparse``, ``complex64``...), or None."""
-    if tensor.layout is not torch.strided:
-        return "sparse"
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return "nested" if tensor.is_nested else "sparse"
     known = tensor.dtype in TORCH_DTYPES.values()
     return None if known else dtype_name(tensor.dtype)

@@ -18,17 +18,19 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions
+from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim import SGD
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
 
 from ..errors import error
-from .as_torch import like_torch
+from .as_torch import like_torch, traced_place
 from .cumulative_averages import momenta_as_tensors
 from .gradient_rules import GRADIENT_RULES
 from .kept_gradients import KeptGradients
@@ -56,6 +58,13 @@ class NeedsTrace(NeedsStep):
 def in_training_step() -> bool:
     """Whether this thread is tracing a function whose writes are captured."""
     return bool(getattr(_tracing, "step", False))
+
+
+def takes_step() -> bool:
+    """Whether an optimizer may step here. Raise :class:`NeedsStep` in a trace that takes none."""
+    if getattr(_tracing, "plain", False):
+        raise NeedsStep
+    return in_training_step()
 
 
 @contextlib.contextmanager
@@ -86,24 +95,39 @@ class TrainingStep:
 
 
 @contextlib.contextmanager
-def refused_gradients() -> Iterator[None]:
-    """Raise :class:`NeedsStep` when this thread starts a backward pass."""
+def refused_steps(*, keep: bool) -> Iterator[None]:
+    """Raise :class:`NeedsStep` when this thread starts a backward pass, or an optimizer steps.
+
+    With ``keep``, raise :class:`NeedsTrace` when it reads a number of a tensor: it may change.
+    """
     mine = threading.get_ident()
     places = (torch.autograd, torch.autograd.graph)
-    saved = torch.autograd.graph._engine_run_backward
+    tracer: Any = proxy_tensor
+    saved, call = torch.autograd.graph._engine_run_backward, tracer.proxy_call
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() == mine:
             raise NeedsStep
         return saved(*args, **kwargs)
 
+    def traced(mode: Any, func: Any, *args: Any) -> Any:
+        if keep and threading.get_ident() == mine and _reads(func):
+            raise NeedsTrace
+        return call(mode, func, *args)
+
     for place in places:
         place._engine_run_backward = run  # type: ignore[attr-defined]
+    _tracing.plain, tracer.proxy_call = True, traced
     try:
         yield
     finally:
+        _tracing.plain, tracer.proxy_call = False, call
         for place in places:
             place._engine_run_backward = saved  # type: ignore[attr-defined]
+
+
+def _reads(func: Any) -> bool:
+    return torch.Tag.data_dependent_output in getattr(func, "tags", ())
 
 
 def training_step(
@@ -143,6 +167,7 @@ def training_step(
         if tensor.is_leaf and isinstance(tensor.grad, torch._subclasses.FakeTensor):
             tensor.grad = None
     pure = _without_writes(traced, tuple(tensor.detach() for tensor in inputs), tensors)
+    _check_numbers(pure, len(inputs))
     changed = _changed(pure, len(tensors))
     state = list(tensors.values())
     known, owned = _identities(registered.values()), _identities(buffers)
@@ -162,13 +187,15 @@ def training_step(
 
 @contextlib.contextmanager
 def _no_new_state() -> Iterator[None]:
-    """Refuse optimizers of torch that make their state while they are traced. P0703.
+    """Refuse optimizers of torch whose state is the host's, or begins in the trace. P0703.
 
     It would begin anew in each call. Their state stays as it was.
     """
     before: dict[int, dict[Any, dict[str, Any]]] = {}
 
     def note(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        if type(optimizer).__module__.startswith("torch.optim") and type(optimizer) is not SGD:
+            raise _refused_optimizer(optimizer, "the host counts its steps or decides about them")
         before[id(optimizer)] = {p: dict(found) for p, found in optimizer.state.items()}
 
     def check(optimizer: torch.optim.Optimizer, *_: object) -> None:
@@ -178,15 +205,15 @@ def _no_new_state() -> Iterator[None]:
         if any(isinstance(t, torch.Tensor) and id(t) not in old for t in state):
             optimizer.state.clear()
             optimizer.state.update(known)
-            raise error(
-                "P0703",
-                name=type(optimizer).__name__,
-                reason="its state would begin anew in each call",
-                remedy="use MNCoreSGD, MNCoreAdam, MNCoreAdamW, or an MNCoreOptimizer of your own",
-            )
+            raise _refused_optimizer(optimizer, "its state would begin anew in each call")
 
     with register_optimizer_step_pre_hook(note), register_optimizer_step_post_hook(check):
         yield
+
+
+def _refused_optimizer(optimizer: torch.optim.Optimizer, reason: str) -> Exception:
+    remedy = "use MNCoreSGD, MNCoreAdam, MNCoreAdamW, or an MNCoreOptimizer of your own"
+    return error("P0703", name=f"{type(optimizer).__name__}.step()", reason=reason, remedy=remedy)
 
 
 @contextlib.contextmanager
@@ -254,6 +281,22 @@ def _without_writes(
     trace = _tracer(torch.func.functionalize(lifted, remove="mutations"))
     with torch.no_grad():
         return trace(*inputs, *(tensor.detach() for tensor in tensors.values()))
+
+
+def _check_numbers(pure: torch.fx.GraphModule, count: int) -> None:
+    """Raise P0101 for a number that depends on state alone, not on the first ``count`` inputs.
+
+    torch's exporter would make it the number of now, but the state changes between calls.
+    """
+    nodes = list(pure.graph.nodes)
+    given, kept = set(nodes[:count]), {n for n in nodes[count:] if n.op == "placeholder"}
+    for node in nodes[count + len(kept) :]:
+        for some in (given, kept):
+            if not some.isdisjoint(node.all_input_nodes):
+                some.add(node)
+        if node.target is _ATEN._local_scalar_dense.default and node in kept - given:
+            reason = "Python would read a registered tensor once, but each call has its own values"
+            raise error("P0101", place=traced_place(node.meta), reason=reason)
 
 
 def _changed(pure: torch.fx.GraphModule, count: int) -> list[int]:

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
+from ..errors import error
 from .ctc import ctc_loss
 from .cumulative_averages import batch_norm
 from .no_writes import model_place
@@ -42,6 +44,24 @@ def _power(x: Any, exponent: Any, **named: Any) -> Any:
     return x | (not exponent) if masks else torch.pow(x, exponent, **named)
 
 
+def _no_other_memory(*_: Any) -> None:
+    """Refuse a tensor that gets the memory of another one: the trace follows values. P0703."""
+    reason, remedy = "a function cannot give a tensor other memory", "write `tensor.copy_(value)`"
+    raise error("P0703", name="tensor.data = value", reason=reason, remedy=remedy)
+
+
+def _tolist(x: torch.Tensor) -> Any:
+    """Return nested lists; torch would take a real tensor's numbers past the trace."""
+    return [_tolist(one) for one in x] if x.ndim else x.item()
+
+
+def _tensor(data: Any, **named: Any) -> torch.Tensor:
+    """Return a tensor of the numbers of others, for the same reason."""
+    lists = isinstance(data, list | tuple)
+    numbers = tree_map_only(torch.Tensor, _tolist, data) if lists else data
+    return torch.tensor(numbers, **named)
+
+
 def _istft(*given: Any, **named: Any) -> torch.Tensor:
     """Return an inverse transform; in a step it is written out, as torch looks at its windows."""
     plain = named.get("return_complex") or not in_training_step()
@@ -56,6 +76,9 @@ _WRITTEN: dict[Any, Callable[..., Any]] = {
     torch.ctc_loss: ctc_loss,
     torch.Tensor.random_: _random,
     torch.linalg.lstsq: lstsq,
+    torch.Tensor.tolist: _tolist,
+    torch.tensor: _tensor,
+    torch.Tensor.data.__set__: _no_other_memory,  # type: ignore[attr-defined]
     **dict.fromkeys((torch.pow, torch.Tensor.pow, torch.Tensor.__pow__), _power),
     **{getattr(place, one.__name__): one for one in _OF_BOTH for place in (torch, torch.Tensor)},
     functional.batch_norm: batch_norm,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import error
-from ..frontend.training_step import in_training_step
+from ..frontend.training_step import takes_step
 from .optimizers import check_optimizer
 from .settings import changed_inside
 
@@ -29,7 +29,7 @@ class MNCoreLRScheduler:
 
     def step(self, *args: Any) -> None:
         """Let the scheduler step; the next call has the new learning rates. P0703 inside."""
-        if in_training_step():
+        if takes_step():
             raise changed_inside("the step of a scheduler")
         with warnings.catch_warnings():
             # The optimizer's own steps happen on the device, where torch does not count them.

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from ..errors import error
 from ..frontend.tensor_names import set_tensor_name
-from ..frontend.training_step import in_training_step
+from ..frontend.training_step import takes_step
 
 _Group = dict[str, Any]
 #: The key, in a group of parameters, of the tensors that the group shares.
@@ -67,22 +66,21 @@ class MNCoreOptimizer(torch.optim.Optimizer):
             for parameter in group["params"]:
                 parameter.grad = None
 
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update the parameters that have gradients. P0117 outside of a traced function."""
-        if closure is not None:
-            raise error("P0704", name="closure", value=repr(closure), legal="None")
-        if not in_training_step():
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters that have gradients. P0117 outside of a traced function.
+
+        ``closure`` computes the gradients first; its result is returned.
+        """
+        if not takes_step():
             raise error("P0117", optimizer=type(self).__name__)
-        for hook in _global_optimizer_pre_hooks.values():
-            hook(self, (), {})
+        with torch.enable_grad():
+            found = None if closure is None else closure()
         with torch.no_grad():
             for group in self.param_groups:
-                found = [p for p in group["params"] if p.grad is not None]
-                if found:
-                    self.update_group(found, group, group[_SHARED][_RATE])
-
-    # torch would wrap it in calls of its profiler, which would be traced.
-    step.hooked = True  # type: ignore[attr-defined]
+                moved = [p for p in group["params"] if p.grad is not None]
+                if moved:
+                    self.update_group(moved, group, group[_SHARED][_RATE])
+        return found
 
     def update_group(
         self, parameters: list[torch.Tensor], group: _Group, rate: torch.Tensor

@@ -16,13 +16,13 @@ from ..frontend.tensor_names import (
     tensors_of,
 )
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
-from ..frontend.training_step import in_training_step
+from ..frontend.training_step import takes_step
 from ..graph.dtypes import uncomputed
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
-from .known_steps import kind_of, torch_state
-from .optimizers import MNCoreOptimizer, MNCoreSGD, set_buffer_name_in_optimizer
+from .known_steps import torch_state
+from .optimizers import MNCoreOptimizer, set_buffer_name_in_optimizer
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
 
@@ -155,12 +155,9 @@ class ContextRegistry:
 
 
 def _refuse_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """Refuse a step on the host, where the parameters are not, and what counts there. P0117."""
-    if not in_training_step():
+    """Refuse a step on the host, where the parameters are not. P0117."""
+    if not takes_step():
         raise error("P0117", optimizer=type(optimizer).__name__)
-    if kind_of(optimizer) is not MNCoreSGD:
-        name, reason = f"{type(optimizer).__name__}.step()", "the host counts its steps"
-        raise error("P0703", name=name, reason=reason, remedy="use MNCoreAdam or MNCoreAdamW")
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:

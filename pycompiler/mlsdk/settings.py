@@ -9,7 +9,7 @@ from typing import Any
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from ..errors import error
-from ..frontend.training_step import in_training_step
+from ..frontend.training_step import takes_step
 from .optimizers import RATE, MNCoreOptimizer
 from .registry import ContextRegistry
 
@@ -29,7 +29,7 @@ class Settings:
         """Note the settings of optimizers that step in the body. P0703 if the body changes one."""
 
         def note(optimizer: Optimizer, *_: object) -> None:
-            if in_training_step():
+            if takes_step():
                 free = isinstance(optimizer, MNCoreOptimizer)
                 self._traced.setdefault(optimizer, (_settings(optimizer), free))
 

@@ -6,8 +6,9 @@ from numbers import Number
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
-from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
+from ..frontend.torch_dtypes import strange_kind
 from ..graph.dtypes import numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array
@@ -36,12 +37,10 @@ def converted(given: object, type: TensorType) -> Array:
 
 def _array(given: object) -> Array:
     if isinstance(given, torch.Tensor):
-        if given.layout is not torch.strided or given.is_meta:
-            raise UnfitError(
-                "is sparse" if given.layout is not torch.strided else "is without data"
-            )
-        if given.dtype not in TORCH_DTYPES.values():
-            raise UnfitError(f"has dtype {dtype_name(given.dtype)}")
+        if strange := strange_kind(given):
+            raise UnfitError(f"is {strange}")
+        if given.is_meta or isinstance(given, FakeTensor):
+            raise UnfitError("is without data" if given.is_meta else "is of a trace, without data")
         return to_array(given)
     array = np.asarray(given) if isinstance(given, np.ndarray | np.generic | Number) else None
     if array is None or array.dtype.kind in "OSU":

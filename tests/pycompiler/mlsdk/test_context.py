@@ -98,7 +98,7 @@ def test_what_a_call_checks(tmp_path: Path) -> None:
     bad: list[tuple[Any, str]] = [
         ({"x": torch.ones(2, 3)}, "`y` is missing"),
         ({**sample, "y": torch.ones(4)}, "`y` has shape (4,)"),
-        ({**sample, "y": torch.ones(3, dtype=torch.complex64)}, "`y` has dtype complex64"),
+        ({**sample, "y": torch.ones(3, dtype=torch.complex64)}, "`y` is complex64"),
         ({**sample, "y": 3.0}, "`y` has shape ()"),
         ({**sample, "y": [1.0, 2.0, 3.0]}, "`y` is a list"),
         ([1], "a dict is needed"),

@@ -13,8 +13,10 @@ import torch
 from compiling import context, sampled
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from pycompiler.mlsdk import MNCoreAdam, MNCoreLRScheduler, MNCoreSGD
+from pycompiler.errors import PycompilerError
+from pycompiler.mlsdk import MNCoreAdam, MNCoreLRScheduler, MNCoreSGD, set_tensor_name
 
 Tensors = dict[str, torch.Tensor]
 SCALE = 128.0
@@ -28,6 +30,8 @@ class Net(nn.Module):
         torch.manual_seed(0)
         self.body, self.head = nn.Linear(6, 8), nn.Linear(8, 3)
         self.register_buffer("average", self.head.weight.detach().clone())
+        self.mean = AveragedModel(self.head)
+        self.drift = AveragedModel(self.head, multi_avg_fn=get_ema_multi_avg_fn(0.75))
 
     def loss(self, d: Tensors) -> torch.Tensor:
         return cross_entropy(self.head(torch.relu(self.body(d["x"]))), d["t"])
@@ -39,7 +43,7 @@ def batch(seed: int) -> Tensors:
 
 
 def _sgd(kind: Any, net: Net) -> list[Any]:
-    return [kind[0](net.parameters(), 0.2, 0.5)]
+    return [kind[0]([*net.body.parameters(), *net.head.parameters()], 0.2, 0.5)]
 
 
 def _two(kind: Any, net: Net) -> list[Any]:
@@ -69,6 +73,44 @@ def _averaged(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
     loss = _plain(net, optimizers, d)
     with torch.no_grad():
         net.average.lerp_(net.head.weight, 0.25)
+    return loss
+
+
+def _averaged_by_torch(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """The first average is the model; the number of averages is a tensor."""
+    loss = _plain(net, optimizers, d)
+    net.mean.update_parameters(net.head)
+    net.drift.update_parameters(net.head)
+    return loss
+
+
+def _with_a_scaler(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """One that is not enabled, as torch makes it where it finds no GPU."""
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    _begin(optimizers)
+    loss = net.loss(d)
+    scaler.scale(loss).backward()
+    scaler.step(optimizers[0])
+    scaler.update()
+    return loss
+
+
+def _by_closure(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    def loss() -> torch.Tensor:
+        _begin(optimizers)
+        found = net.loss(d)
+        found.backward()
+        return found
+
+    found: torch.Tensor = optimizers[0].step(loss)
+    return found
+
+
+def _past_autograd(net: Net, optimizers: list[Any], d: Tensors) -> torch.Tensor:
+    """Writes through `data` and `detach()`."""
+    loss = _plain(net, optimizers, d)
+    net.body.bias.data.mul_(0.5)
+    net.head.bias.detach().copy_(net.head.bias * 2)
     return loss
 
 
@@ -112,6 +154,10 @@ FORMS: dict[str, tuple[Callable[[Any, Net], list[Any]], Callable[..., torch.Tens
     "groups and schedulers": (_groups, _plain, True),
     "alternating": (_two, _alternating, True),
     "a branch": (_sgd, _branching, False),
+    "averages by torch": (_sgd, _averaged_by_torch, False),
+    "a scaler": (_sgd, _with_a_scaler, False),
+    "a closure": (_sgd, _by_closure, False),
+    "past autograd": (_sgd, _past_autograd, False),
 }
 
 
@@ -181,6 +227,93 @@ def test_rates_follow_the_host(change: Any, device: str, tmp_path: Path) -> None
     shared.synchronize()
     for name, value in wanted.state_dict().items():
         assert torch.allclose(net.state_dict()[name], value, rtol=1e-4, atol=1e-5), name
+
+
+def test_a_step_of_its_own_function(tmp_path: Path) -> None:
+    """Gradients add up over calls of one function; another function has the step alone."""
+    net, shared, hooked = Net(), context("pfvm:cpu"), []
+    (own,), wanted = _sgd([MNCoreSGD], net), copy.deepcopy(net)
+    (theirs,) = _sgd([torch.optim.SGD], wanted)
+    own.register_step_post_hook(lambda *_: hooked.append(1))
+    shared.registry.register("net", net)
+    shared.registry.register("optimizer", own)
+    for name, parameter in [*net.body.named_parameters(), *net.head.named_parameters("head")]:
+        parameter.grad = torch.zeros_like(parameter)
+        set_tensor_name(parameter.grad, f"gradient.{name}")
+        shared.register_buffer(parameter.grad)
+
+    def add(d: Tensors) -> Tensors:
+        loss = net.loss(d)
+        loss.backward()
+        return {"loss": loss}
+
+    def update(_: Tensors) -> Tensors:
+        own.step()
+        own.zero_grad()
+        return {}
+
+    adds = shared.compile(add, batch(0), tmp_path / "add", quiet=True)
+    updates = shared.compile(update, {}, tmp_path / "update", quiet=True)
+    assert hooked == [1]
+    for seed in range(4):
+        adds(batch(seed))
+        wanted.loss(batch(seed)).backward()
+        if seed % 2:
+            updates({})
+            theirs.step()
+            theirs.zero_grad()
+    shared.synchronize()
+    for name, value in wanted.state_dict().items():
+        assert torch.allclose(net.state_dict()[name], value, rtol=1e-4, atol=1e-5), name
+
+
+#: What reads a number of a registered tensor, which differs from call to call.
+READS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "item": lambda x, n: x * n.item(),
+    "of a result": lambda x, n: x * (n + 1).item(),
+    "an element": lambda x, n: x * n.reshape(1)[0].item(),
+    "a list": lambda x, n: torch.tensor(n[None].tolist()),
+    "a list of tensors": lambda x, n: torch.tensor([n, n]),
+    "a branch": lambda x, n: x * 2 if n > 0 else x,
+    "equal": lambda x, n: x * 2 if torch.equal(n, torch.tensor(1.0)) else x,
+    "alpha": lambda x, n: torch.add(x, x, alpha=n),  # type: ignore[call-overload]
+    "full": lambda x, n: torch.full_like(x, 1.0) * torch.full((2,), n),  # type: ignore[call-overload]
+    "index": lambda x, n: x[n.long() - 1],
+    "lerp": lambda x, n: torch._foreach_lerp([x], [x * 3], n)[0],  # type: ignore[call-overload]
+}
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("read", READS)
+def test_no_number_of_a_registered_tensor_is_a_constant(
+    read: str, writes: bool, tmp_path: Path
+) -> None:
+    number, shared = torch.tensor(1.0), context("pfvm:cpu")
+    set_tensor_name(number, f"number of {read} {writes}")
+    shared.register_buffer(number)
+
+    def function(d: Tensors) -> Tensors:
+        found = READS[read](d["x"], number)
+        if writes:
+            number.add_(1)
+        return {"y": found}
+
+    with pytest.raises(PycompilerError, match=r"P0101.*\n?"):
+        shared.compile(function, {"x": torch.ones(2)}, tmp_path / "out", quiet=True)
+    assert number == 1
+
+
+def test_a_number_that_depends_on_an_input_is_read_in_each_call(tmp_path: Path) -> None:
+    number, shared = torch.tensor(1.0), context("pfvm:cpu")
+    set_tensor_name(number, "number of a loss")
+    shared.register_buffer(number)
+
+    def function(d: Tensors) -> Tensors:
+        return {"y": d["x"] * (d["x"].sum() * number).item() * torch.tensor(3.0).item()}
+
+    compiled = shared.compile(function, {"x": torch.ones(2)}, tmp_path / "out", quiet=True)
+    shared.get_registered_value_proxy(number).load_from(torch.tensor(5.0))
+    assert compiled({"x": torch.ones(2)})["y"].cpu().tolist() == [30.0, 30.0]
 
 
 @pytest.mark.long

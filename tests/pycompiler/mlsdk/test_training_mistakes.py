@@ -155,6 +155,36 @@ def _adam_of_torch_inside(run: Run) -> None:
     run.compile()
 
 
+def _of_torch(kind: str) -> Callable[[Run], None]:
+    """Their state is there before the first step, or decides about it on the host."""
+
+    def make(run: Run) -> None:
+        run.optimizer = getattr(torch.optim, kind)(run.model.parameters())
+        run.registered = ("model",)
+        run.register()
+        run.compile()
+
+    return make
+
+
+def _scaler_inside(run: Run) -> None:
+    """It would begin anew in each call, or keep the scale that it has now."""
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(torch.ones(()))
+    run.register()
+    run.last = lambda: scaler.scale(torch.ones(()))
+    run.compile()
+
+
+def _other_memory(run: Run) -> None:
+    run.register()
+    run.last = lambda: setattr(run.model.bias, "data", run.model.bias * 2)
+    try:
+        run.compile()
+    finally:
+        assert type(run.model.bias.data) is torch.Tensor
+
+
 def _rate_of_torch(run: Run) -> None:
     """It is a constant of the function."""
     run.optimizer = torch.optim.SGD(run.model.parameters(), 0.1)
@@ -220,6 +250,10 @@ MISTAKES: Mapping[str, tuple[Callable[[Run], None], str, str]] = {
     "other model": (_other_model, "P0608", "another tensor is registered"),
     "step outside": (_step_outside, "P0117", "inside the function"),
     "step of torch outside": (_step_of_torch_outside, "P0117", "Adam.step()"),
+    "Adagrad of torch inside": (_of_torch("Adagrad"), "P0703", "`Adagrad.step()`"),
+    "ASGD of torch inside": (_of_torch("ASGD"), "P0703", "`ASGD.step()`"),
+    "a scaler inside": (_scaler_inside, "P0703", "`GradScaler` is not supported"),
+    "other memory": (_other_memory, "P0703", "tensor.copy_(value)"),
     "state of torch inside": (_state_of_torch_inside, "P0703", "MNCoreSGD"),
     "Adam of torch inside": (_adam_of_torch_inside, "P0703", "MNCoreAdam"),
     "rate of torch": (_rate_of_torch, "P0703", "`lr = 0.05`"),
@@ -307,7 +341,6 @@ def test_operators_name_the_lines_of_the_function(tmp_path: Path) -> None:
         lambda p: MNCoreAdam(p, betas=0.9),  # type: ignore[arg-type]
         lambda p: MNCoreAdam(p, betas=("0.9", 0.9)),  # type: ignore[arg-type]
         lambda p: MNCoreAdamW(p, eps=-1),
-        lambda p: MNCoreSGD(p, 0.1).step(closure=lambda: None),  # type: ignore[arg-type]
         lambda p: MNCoreAdam(p).load_state_dict(MNCoreSGD(p, 0.1).state_dict()),
         lambda p: set_buffer_name_in_optimizer(torch.optim.SGD(p, 0.1), "o"),  # type: ignore[arg-type]
         lambda p: set_buffer_name_in_optimizer(MNCoreSGD(p, 0.1), ""),
