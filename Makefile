@@ -41,7 +41,7 @@ rust:
 
 # The bindings have no tests of their own. They are named so that cargo picks the features of emu2 that pip picks: what is
 # built here is built once.
-PACKAGES := --package emu2 --package emu2-capi --package annealing --package choosing --package packing --package placing --package switches --package emu2-python
+PACKAGES := --package emu2 --package emu2-capi --package annealing --package choosing --package packing --package placing --package sorting --package switches --package emu2-python
 
 # The seed of proptest's cases is fixed, as that of all tests here.
 test-rust: export PROPTEST_RNG_SEED := 1

@@ -41,7 +41,8 @@ def main() -> int:
     if missing:
         print(f"this host has no {', '.join(missing)}; it has {', '.join(there)}", file=sys.stderr)
         return 1
-    crates = ["emu2", "annealing", "choosing", "packing", "placing", "switches", "emu2-python"]
+    searches = ["annealing", "choosing", "packing", "placing", "switches"]
+    crates = ["emu2", "sorting", *searches, "emu2-python"]
     packages = [word for crate in crates for word in ("--package", crate)]
     cargo = ["cargo", "test", "--release", *packages, *(given.rust or [])]
     pytest = [sys.executable, "-m", "pytest", *(given.python or ["tests/emu2"])]

@@ -275,7 +275,7 @@ impl PySpec {
     #[getter]
     fn mnemonics(&self) -> Vec<String> {
         let mut all: Vec<_> = self.inner.mnemonics.keys().cloned().collect();
-        all.sort();
+        sorting::sort(&mut all);
         all
     }
 

@@ -128,7 +128,7 @@ pub(super) fn copies(
     let nodes = onnx::nodes(model).ok_or_else(|| damaged(format!("segment {number} is no ONNX model")))?;
     let mut other: Vec<_> = nodes.iter().map(|node| node.op.as_str()).filter(|op| *op != "Identity").collect();
     if !other.is_empty() {
-        other.sort_unstable();
+        sorting::sort(&mut other);
         other.dedup();
         let reason = format!("segment {number} runs on the host: {}", other.join(", "));
         return Err(Error::new(Code::AppNeeds, reason).help("run it with `pycompiler run`, which has ONNX Runtime"));

@@ -205,7 +205,7 @@ fn names(spec: &Spec) -> Vec<(String, Name)> {
 fn mask_lengths(spec: &Spec) -> Vec<(String, bool)> {
     let lengths = spec.widths.iter().filter(|w| w.words >= WORDS_PER_LONG && !w.prefix.is_empty());
     let mut all: Vec<_> = lengths.map(|w| (w.prefix.clone(), w.words > WORDS_PER_LONG)).collect();
-    all.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+    sorting::sort_by_key(&mut all, |(prefix, _)| std::cmp::Reverse(prefix.len()));
     all
 }
 

@@ -47,7 +47,7 @@ pub(super) fn memories(spec: &Spec) -> Vec<Named> {
             all.push(register(format!("{}{}", long.prefix, bank.name), memory, spec.memories[memory].words));
         }
     }
-    all.sort_by_key(|named| std::cmp::Reverse(named.text.len()));
+    sorting::sort_by_key(&mut all, |named| std::cmp::Reverse(named.text.len()));
     all
 }
 

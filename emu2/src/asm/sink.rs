@@ -64,7 +64,7 @@ impl Sink {
         let refused = !self.errors.is_empty();
         let mut all = self.errors;
         all.extend(self.warnings);
-        all.sort_by_key(|d| d.span.map(|s| s.start));
+        sorting::sort_by_key(&mut all, |d| d.span.map(|s| s.start));
         let (errors, warnings) = self.omitted;
         if errors + warnings > 0 {
             let count = |n: u64, what: &str| format!("{n} more {what}{}", if n == 1 { "" } else { "s" });

@@ -81,7 +81,7 @@ impl Session {
                 Some((statements.at_line(line)?, format!("{}: {}", w.code.id(), w.message)))
             })
             .collect();
-        hazards.sort();
+        sorting::sort(&mut hazards);
         let bases = (0..spec.memories.len()).filter(|m| spec.memories[*m].unit == AddressUnit::Base);
         let mut based = None;
         for memory in bases {

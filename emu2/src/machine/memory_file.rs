@@ -261,7 +261,7 @@ fn pieces(
         bare |= shared;
     }
     // Pieces of one file are contiguous in it, whatever other entries stand between them in the list.
-    all.sort_by_key(|piece| piece.follows || data.is_some_and(|data| piece.path == data));
+    sorting::sort_by_key(&mut all, |piece| piece.follows || data.is_some_and(|data| piece.path == data));
     Ok(all)
 }
 

@@ -127,7 +127,7 @@ pub fn choices() -> Vec<(&'static str, Level)> {
     }
     let chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut all: Vec<_> = chosen.iter().filter_map(|choice| Some((choice.name, choice.chosen.get()?))).collect();
-    all.sort_by_key(|(name, _)| *name);
+    sorting::sort_by_key(&mut all, |(name, _)| *name);
     all
 }
 

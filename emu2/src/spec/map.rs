@@ -187,7 +187,7 @@ impl ResolvedForm {
         if let Some(at) = outside {
             return Err(Error::new(Code::SpecMapRange, format!("{place}{with}: {at:?} does not exist")));
         }
-        written.sort_unstable();
+        sorting::sort(&mut written);
         if !self.tree.is_empty() {
             let elements: usize = self.tree.iter().product();
             // Elements that are there stand before absent ones.

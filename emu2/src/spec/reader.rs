@@ -24,7 +24,7 @@ impl Value {
     fn of(bound: Bound, loops: &[(String, u32)]) -> Value {
         let mut counters = Vec::new();
         bound.counters(&mut counters);
-        counters.sort_unstable();
+        sorting::sort(&mut counters);
         counters.dedup();
         let mut values = vec![0u32; loops.len()];
         match counters[..] {

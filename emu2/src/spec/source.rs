@@ -102,7 +102,7 @@ fn read(source: &FileSource) -> Result<Vec<File>, Error> {
             }
         }
     }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
+    sorting::sort_by(&mut files, |a, b| a.name.cmp(&b.name));
     Ok(files)
 }
 

@@ -8,7 +8,7 @@ pub fn coverage(spec: &Spec) -> Vec<(String, Status)> {
     let instructions = spec.mnemonics.iter().filter(|(_, m)| !matches!(m, Mnemonic::Control(_)));
     let mut all: Vec<(String, Status)> =
         instructions.map(|(name, mnemonic)| (name.clone(), status(spec, name, *mnemonic))).collect();
-    all.sort();
+    sorting::sort(&mut all);
     all
 }
 

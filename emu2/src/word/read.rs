@@ -244,7 +244,7 @@ impl Reader<'_> {
                 self.found.push(Diagnostic::error(Code::BadLine, Some(span), message));
             }
         }
-        self.found.sort_by_key(|d| d.span.map(|s| s.start));
+        sorting::sort_by_key(&mut self.found, |d| d.span.map(|s| s.start));
         if self.more > 0 {
             let last = self.found.last().and_then(|d| d.span);
             let message = format!("and {} more", self.more);
@@ -257,7 +257,7 @@ impl Reader<'_> {
             return Err(AssembleError { name, text, diagnostics: self.found });
         }
         items.append(&mut self.items);
-        items.sort_by_key(|item| item.line);
+        sorting::sort_by_key(&mut items, |item| item.line);
         show(&mut items, &self.hidden, self.assembler, self.spec);
         Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, blocks: Default::default() })
     }

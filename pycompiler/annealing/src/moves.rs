@@ -60,7 +60,7 @@ impl<'p> Moves<'p> {
     fn closer(&mut self, plan: &Plan, value: usize, at: usize) -> Option<Plan> {
         let mut places: Vec<usize> = self.problem.readers[value].iter().map(|&node| self.place[node]).collect();
         places.extend(self.problem.values[value].maker.map(|node| self.place[node]));
-        places.sort_unstable();
+        sorting::sort(&mut places);
         let behind = places.partition_point(|&place| place < at.max(1));
         if behind == 0 || behind == places.len() {
             return None;

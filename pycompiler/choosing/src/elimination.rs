@@ -237,7 +237,7 @@ impl Elimination {
         self.steps.iter().enumerate().for_each(|(at, step)| number[step.variable] = at);
         for table in &mut self.tables[self.given..] {
             let mut scope = std::mem::take(&mut table.scope);
-            scope.sort_unstable_by_key(|&variable| Reverse(number[variable]));
+            sorting::sort_by_key(&mut scope, |&variable| Reverse(number[variable]));
             *table = Table::new(scope, sizes);
             // No cost is that small, so every entry of a new table will change.
             self.costs.push(vec![i64::MIN; table.entries()]);

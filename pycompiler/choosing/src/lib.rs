@@ -106,7 +106,7 @@ impl Search {
             let answer = self.elimination.run(&self.problem, &asked);
             found.push((self.problem.total(&answer), candidate, answer));
         }
-        found.sort_by_key(|&(cost, candidate, _)| (cost, candidate));
+        sorting::sort_by_key(&mut found, |&(cost, candidate, _)| (cost, candidate));
         found.truncate(most);
         Ok(found)
     }

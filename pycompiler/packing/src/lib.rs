@@ -59,7 +59,7 @@ pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &
 
 fn is_permutation(order: &[usize], count: usize) -> bool {
     let mut sorted = order.to_vec();
-    sorted.sort_unstable();
+    sorting::sort(&mut sorted);
     sorted.into_iter().eq(0..count)
 }
 
@@ -76,7 +76,7 @@ impl Random {
     fn shuffled(&mut self, order: &[usize]) -> Vec<usize> {
         let mut keyed: Vec<(u64, usize)> =
             (0..).zip(order).map(|(at, &item)| (at + self.below(SHUFFLE), item)).collect();
-        keyed.sort_by_key(|&(key, _)| key);
+        sorting::sort_by_key(&mut keyed, |&(key, _)| key);
         keyed.into_iter().map(|(_, item)| item).collect()
     }
 }

@@ -94,7 +94,7 @@ impl Problem {
             return None;
         }
         let mut times: Vec<i64> = buffers.iter().flat_map(|b| [b.start, b.end]).collect();
-        times.sort_unstable();
+        sorting::sort(&mut times);
         times.dedup();
         let at = |time: i64| times.partition_point(|&t| t < time);
         let items: Vec<Item> =
@@ -110,7 +110,7 @@ impl Problem {
 
     /// Splits `members` at moments that no lifetime crosses. Smaller parts come first.
     pub(crate) fn parts(&self, mut members: Vec<usize>) -> Vec<Vec<usize>> {
-        members.sort_unstable_by_key(|&m| (self.items[m].low, m));
+        sorting::sort_by_key(&mut members, |&m| (self.items[m].low, m));
         let mut parts: Vec<Vec<usize>> = Vec::new();
         let mut reach = 0;
         for member in members {
@@ -121,7 +121,7 @@ impl Problem {
             }
             reach = reach.max(item.high);
         }
-        parts.sort_by_key(Vec::len);
+        sorting::sort_by_key(&mut parts, Vec::len);
         parts
     }
 }

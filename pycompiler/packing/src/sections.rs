@@ -74,7 +74,7 @@ impl Search<'_, '_, '_> {
                 }
                 Step::Branch(chosen) => chosen,
             };
-            chosen.sort_unstable_by_key(|&m| self.rank[m]);
+            sorting::sort_by_key(&mut chosen, |&m| self.rank[m]);
             for &member in &chosen {
                 let item = p.items[member];
                 let others: Vec<usize> = members.iter().copied().filter(|&m| m != member).collect();

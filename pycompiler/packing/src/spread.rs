@@ -21,7 +21,7 @@ pub fn spread(buffers: &[Buffer], offsets: &[i64], fixed: &[bool], capacity: i64
         return None;
     }
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by_key(|&index| (buffers[index].start, index));
+    sorting::sort_by_key(&mut order, |&index| (buffers[index].start, index));
     // Buffers that live at a moment or near it are found among those that begin before the window ends.
     let longest = buffers.iter().map(|buffer| buffer.end - buffer.start).max().unwrap_or(0);
     let starts: Vec<i64> = order.iter().map(|&index| buffers[index].start).collect();
@@ -124,7 +124,7 @@ fn is_placement(buffers: &[Buffer], offsets: &[i64], capacity: i64) -> bool {
         return false;
     }
     let mut order: Vec<usize> = (0..buffers.len()).collect();
-    order.sort_by_key(|&index| buffers[index].start);
+    sorting::sort_by_key(&mut order, |&index| buffers[index].start);
     let mut alive: Vec<usize> = Vec::new();
     for index in order {
         let (one, low) = (&buffers[index], offsets[index]);

@@ -61,7 +61,7 @@ impl Memory {
         let each = -(-end).div_euclid(PLACES * unit) * unit;
         let below = (low - self.first).div_euclid(each).max(0);
         let mut places: Vec<i64> = (-below..).map(|at| at * each).take_while(|more| high + more <= end).collect();
-        places.sort_by_key(|more| more.abs());
+        sorting::sort_by_key(&mut places, |more| more.abs());
         let mut best: Option<(i64, i64)> = None;
         for more in places {
             let blocks = self.blocks((low + more, high + more));
@@ -233,7 +233,7 @@ fn left(machine: &Machine, kind: Kind, memory: Name) -> i64 {
 /// The most long words that the live ranges of a node hold at the same time.
 fn most((all, of_number): &Ranges) -> i64 {
     let mut order: Vec<_> = of_number.iter().collect();
-    order.sort_unstable();
+    sorting::sort(&mut order);
     let mut left: Vec<usize> = all.iter().map(|live| live.count).collect();
     let (mut held, mut most) = (0, 0);
     for (_, &live) in order {

@@ -29,7 +29,7 @@ pub(crate) fn by_first_read(machine: &Machine, own: &[Vec<Unit>], nodes: Range<u
             order.push((latest, node, chunk));
         }
     }
-    order.sort_by_key(|&(latest, node, _)| (latest, node));
+    sorting::sort_by_key(&mut order, |&(latest, node, _)| (latest, node));
     order.into_iter().flat_map(|(.., chunk)| chunk.iter().cloned()).collect()
 }
 
@@ -76,7 +76,7 @@ fn filled(machine: &Machine, units: &[Unit]) -> Vec<Words> {
         *own = (own.0.min(low), own.1.max(high));
     }
     let mut out: Vec<Words> = found.into_iter().map(|(memory, (low, high))| (memory, low, high)).collect();
-    out.sort_unstable();
+    sorting::sort(&mut out);
     out
 }
 

@@ -221,7 +221,7 @@ fn choices(machine: &Machine, facts: &[&Facts]) -> Vec<Choice> {
     let fixed: Set<i64> = facts.iter().flat_map(|own| fixed(own)).collect();
     // Entry 0 is no register: it stands for no mask.
     let mut all: Vec<i64> = (1..machine.registers).collect();
-    all.sort_by_key(|register| (fixed.contains(register), -register));
+    sorting::sort_by_key(&mut all, |register| (fixed.contains(register), -register));
     let mut registers = Registers { all, wanted, used: Map::default(), facts };
     let mut held: Vec<(i64, Key)> = Vec::new();
     let each = facts.iter().enumerate().map(|(number, own)| match registers.choice(number, held.clone()) {

@@ -122,7 +122,7 @@ fn shortened(nodes: &[Node]) -> Vec<(Fragment, Kind)> {
 fn write(placed: Vec<Placed>, writer: &mut Writer) {
     let mut order: Vec<(i64, bool, usize)> =
         placed.iter().enumerate().map(|(number, one)| (one.step, one.end == 0, number)).collect();
-    order.sort_unstable();
+    sorting::sort(&mut order);
     for group in order.chunk_by(|one, other| one.1 && other.1 && one.0 == other.0) {
         let here: Vec<Arc<Ready>> = group.iter().map(|(_, _, number)| Arc::clone(&placed[*number].ready)).collect();
         let mut owners: Vec<usize> = Vec::new();

@@ -75,7 +75,7 @@ fn chunks(lines: &[Line]) -> Vec<&[Line]> {
 fn in_chunk(steps: &[&Line], ring: Ring, first: i64, memory: Name) -> Option<(Vec<Step>, i64)> {
     let filled = |line: &&Line| touched(line.instructions(), true, memory).map(|block| (block.offset, block.words));
     let mut fills: Vec<_> = steps.iter().filter_map(|line| filled(line).map(|block| (block, *line))).collect();
-    fills.sort_by_key(|((offset, _), _)| *offset);
+    sorting::sort_by_key(&mut fills, |((offset, _), _)| *offset);
     let mut fills = fills.into_iter().peekable();
     let mut out = Vec::new();
     // Until which word blocks are empty.

@@ -296,6 +296,6 @@ impl Attempt<'_> {
 /// Returns the banks with those first that have what is wanted.
 fn known_first(banks: impl Iterator<Item = usize>, has: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut found: Vec<usize> = banks.collect();
-    found.sort_by_key(|&bank| !has(bank));
+    sorting::sort_by_key(&mut found, |&bank| !has(bank));
     found
 }

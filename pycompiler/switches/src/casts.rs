@@ -79,10 +79,10 @@ fn ordered(takes: &[Take], even: bool, machine: &Machine) -> Vec<Cast> {
             }
         }
     }
-    groups.sort_by_key(|group| group.1);
+    sorting::sort_by_key(&mut groups, |group| group.1);
     let mut out = Vec::new();
     for (at, units, times, mut pairs) in groups {
-        pairs.sort_unstable();
+        sorting::sort(&mut pairs);
         let joined = if even { joined(&pairs, wide).map(|firsts| runs(firsts, wide, cycles)) } else { None };
         let narrow = runs(pairs, 1, cycles);
         let (runs, each) = match joined {

@@ -44,7 +44,7 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, 
         together(&rows, register, found.times, place, machine, code);
         return Ok(());
     }
-    rows.sort_by_cached_key(|row| (reads(row), row[0].result_at));
+    sorting::sort_by_cached_key(&mut rows, |row| (reads(row), row[0].result_at));
     let mut left = rows.as_slice();
     while !left.is_empty() {
         let (mut read, mut taken) = (FxHashSet::default(), 0);
@@ -66,7 +66,7 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, 
         let count = machine.count(Level::L2b);
         let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
         let units = |row: &Row| -> Vec<i64> { (0..count).map(|unit| from(row, unit)).collect() };
-        batch.sort_by_cached_key(|row| (units(row), row[0].result_at));
+        sorting::sort_by_cached_key(&mut batch, |row| (units(row), row[0].result_at));
         together(&batch, register, found.times, place, machine, code);
     }
     Ok(())
@@ -90,7 +90,7 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, place: &Place, ma
         }
     }
     let mut lifted: Vec<((i64, i64, i64), i64)> = first.into_iter().map(|(at, here)| (here, at)).collect();
-    lifted.sort_unstable();
+    sorting::sort(&mut lifted);
     let below = machine.l2bm / 2 / row * row;
     // Only whole vectors come down: the last one begins with rows that its own rows overwrite.
     let whole = batch.len() as i64 / machine.cycles * machine.cycles;
@@ -225,7 +225,7 @@ fn ordered<S: Sink>(runs: Vec<Run>, dram: bool, machine: &Machine) -> Vec<Run> {
         }
     }
     if !S::COUNTS {
-        found.sort_by_key(|run| run.0);
+        sorting::sort_by_key(&mut found, |run| run.0);
     }
     found.into_iter().map(|run| run.1).collect()
 }

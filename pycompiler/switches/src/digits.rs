@@ -77,7 +77,7 @@ pub(crate) fn segments(source: &Layout, result: &Layout, shape: &[i64]) -> Vec<S
 pub(crate) fn axis_segments(axis: usize, ours: &[Part], theirs: &[Part], size: i64, out: &mut Vec<Segment>) {
     let has = |parts: &[Part], lo: i64| parts.iter().any(|p| p.lo == lo);
     let mut common: Vec<i64> = ours.iter().map(|p| p.lo).filter(|&lo| lo != 1 && has(theirs, lo)).collect();
-    common.sort_unstable();
+    sorting::sort(&mut common);
     common.insert(0, 1);
     common.push(size);
     let mut cut_at = |ends: &[i64]| out.extend(ends.windows(2).map(|w| segment(axis, w[0], w[1], ours, theirs)));
@@ -98,7 +98,7 @@ pub(crate) fn axis_segments(axis: usize, ours: &[Part], theirs: &[Part], size: i
 /// Returns all weights of a range at which a part begins; None if they do not divide each other.
 fn ends(ours: &[Part], theirs: &[Part], low: i64, high: i64, size: i64) -> Option<Vec<i64>> {
     let mut out: Vec<i64> = ours.iter().chain(theirs).map(|p| p.lo).filter(|&lo| low < lo && lo < high).collect();
-    out.sort_unstable();
+    sorting::sort(&mut out);
     out.dedup();
     out.insert(0, low);
     out.push(high);
@@ -175,7 +175,7 @@ pub(crate) fn copied_digits(layout: &Layout, level: Level, machine: &Machine) ->
     for entry in layout.copies.iter().filter(|entry| entry.level == level) {
         out.extend(primes(entry.size).iter().map(|d| PrimeDigit { stride: entry.stride * d.stride, size: d.size }));
     }
-    out.sort_unstable();
+    sorting::sort(&mut out);
     out.dedup();
     out
 }
@@ -190,7 +190,7 @@ pub(crate) fn is_subset(some: &[PrimeDigit], all: &[PrimeDigit]) -> bool {
 pub(crate) fn make_layout(mut placed: Vec<Vec<Part>>, copies: &[&[PrimeDigit]], machine: &Machine) -> Option<Layout> {
     let mut axes = Vec::with_capacity(placed.len());
     for found in &mut placed {
-        found.sort_by_key(|p| (p.lo, p.size, p.stride));
+        sorting::sort_by_key(found, |p| (p.lo, p.size, p.stride));
         let mut weight = 1;
         for part in found.iter() {
             if part.lo != weight {

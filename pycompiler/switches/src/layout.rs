@@ -259,7 +259,7 @@ impl Layout {
                 return false;
             }
             digits.retain(|sub| sub.size > 1);
-            digits.sort_by_key(|sub| sub.stride);
+            sorting::sort_by_key(&mut digits, |sub| sub.stride);
             let mut below = 1;
             for sub in digits {
                 if sub.stride < below {

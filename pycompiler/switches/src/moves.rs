@@ -172,7 +172,7 @@ impl Digits {
             // Wide accesses between MABs tell apart only addresses that differ by less.
             made.fold(if level == Level::Mab { machine.wide } else { 1 });
         }
-        made.digits.sort_unstable();
+        sorting::sort(&mut made.digits);
         Some(made)
     }
 
@@ -212,7 +212,7 @@ impl Digits {
         let mut left: Vec<i64> = self.past.iter().map(|&(axis, _)| self.last(axis)).collect();
         // Where a major digit is known to lie inside, the minor ones do too.
         let mut order: Vec<&Digit> = self.digits.iter().collect();
-        order.sort_by_key(|digit| (!self.joins(digit), -digit.lo));
+        sorting::sort_by_key(&mut order, |digit| (!self.joins(digit), -digit.lo));
         for digit in order {
             let own = self.past.iter().position(|&(axis, _)| digit.axis == Some(axis));
             let values: Vec<Move> = (0..digit.size).map(|value| digit.at(value)).collect();

@@ -75,7 +75,7 @@ impl Rows {
                     }
                 }
             }
-            out[begin..].sort_unstable_by_key(|one| (one.source_at, one.from));
+            sorting::sort_by_key(&mut out[begin..], |one| (one.source_at, one.from));
         }
         out
     }
@@ -101,7 +101,7 @@ pub(crate) fn sorted<T: Copy>(items: &[T], number: impl Fn(&T) -> i64) -> Vec<T>
     let mut out = items.to_vec();
     let end = items.iter().map(&number).max().map_or(0, |most| most.saturating_add(1));
     if end > 4 * items.len() as i64 {
-        out.sort_by_key(number);
+        sorting::sort_by_key(&mut out, number);
         return out;
     }
     // Where the next item of each number goes.

@@ -34,7 +34,7 @@ impl State {
 
 /// Joins neighbours that continue each other.
 pub(crate) fn joined(parts: &mut Vec<Part>) {
-    parts.sort_by_key(|p| p.lo);
+    sorting::sort_by_key(parts, |p| p.lo);
     parts.dedup_by(|next, last| {
         let follows = last.level == next.level && last.lo * last.size == next.lo;
         let continues = follows && last.stride * last.size == next.stride;

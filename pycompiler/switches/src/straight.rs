@@ -49,7 +49,7 @@ pub(crate) fn sent(found: &Rows, machine: &Machine) -> Option<Vec<Sent>> {
         let begin = out.len();
         moves.clear();
         moves.extend(of_result);
-        moves.sort_by_key(|m| m.source_at);
+        sorting::sort_by_key(&mut moves, |m| m.source_at);
         for of_row in moves.chunk_by(|one, other| one.source_at == other.source_at) {
             wanted.clear();
             wanted.extend(of_row.iter().map(|m| (m.result, m.source)));
@@ -61,7 +61,7 @@ pub(crate) fn sent(found: &Rows, machine: &Machine) -> Option<Vec<Sent>> {
         }
         // The one that most units take writes everywhere; of equals, the first.
         let ways = &mut out[begin..];
-        ways.sort_by_key(|way| -i64::from(way.units.count_ones()));
+        sorting::sort_by_key(ways, |way| -i64::from(way.units.count_ones()));
         ways.iter_mut().take(1).for_each(|way| way.units = 0);
     }
     Some(out)
@@ -73,7 +73,7 @@ pub(crate) fn straight<S: Sink>(sent: &[Sent], found: &Rows, machine: &Machine, 
     if !S::COUNTS {
         // Rows that take from the same rows come together, so that each goes up once.
         let rows = |ways: &[Sent]| -> BTreeSet<i64> { ways.iter().map(|one| one.row).collect() };
-        order.sort_by_cached_key(|ways| (rows(ways), ways[0].at));
+        sorting::sort_by_cached_key(&mut order, |ways| (rows(ways), ways[0].at));
     }
     let mut batch = Batch::default();
     for rows in order {

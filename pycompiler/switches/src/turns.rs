@@ -52,7 +52,7 @@ pub(crate) fn shared(found: &Rows, ways: &[Take], count: i64) -> Vec<Turns> {
     for of_source in sorted(ways, |way| way.source_at).chunk_by(|one, other| one.source_at == other.source_at) {
         own.clear();
         own.extend(of_source.iter().map(|way| (way.from, way.units, way.at)));
-        own.sort_unstable();
+        sorting::sort(&mut own);
         let units = |set: u64| if i64::from(set.count_ones()) == count { 0 } else { set };
         let words = out.entry(own.iter().map(|&(by, set, _)| (by, units(set))).collect()).or_default();
         words.sources.push(of_source[0].source_at);
@@ -145,7 +145,7 @@ impl Batch {
     }
 
     fn lower<S: Sink>(&mut self, code: &mut S) {
-        self.downs.sort_by_key(|((units, by, _), _)| (*units, *by));
+        sorting::sort_by_key(&mut self.downs, |((units, by, _), _)| (*units, *by));
         for ((units, by, write), read) in self.downs.drain(..) {
             let register = code.choose(units);
             match self.lifted.get(&read) {

@@ -43,7 +43,7 @@ fn by_rotation<S: Sink>(found: &Rows, machine: &Machine, code: &mut S) {
         let kept =
             |one: &Take| (0..count).map(|unit| (one.units >> unit & 1) * (ones << ((count - 1 - unit) * bits))).sum();
         let mut cuts: Vec<(Cut, i64)> = takes.iter().map(|one| ((one.from, kept(one)), one.source_at)).collect();
-        cuts.sort_unstable();
+        sorting::sort(&mut cuts);
         let group = groups.entry(cuts.iter().map(|cut| cut.0).collect()).or_default();
         group.rows.push((takes[0].at, cuts.iter().map(|cut| cut.1).collect()));
         group.count += takes[0].times;

@@ -34,9 +34,9 @@ pub(super) fn of(spec: &Spec, transfer: usize, form: &ResolvedForm) -> String {
     // A map that cannot be evaluated was refused when the spec was loaded.
     let mut words = form.meetings(&values).unwrap_or_default();
     // Consecutive PEs lie side by side.
-    words.sort_by_key(|(to, _)| (to.group, to.l2b, to.l1b, to.cycle, to.half, to.mab, to.pe, to.addr));
+    sorting::sort_by_key(&mut words, |(to, _)| (to.group, to.l2b, to.l1b, to.cycle, to.half, to.mab, to.pe, to.addr));
     let mut rows = rows(words.into_iter().map(|(to, from)| (to, from.into_iter().flatten().collect())));
-    rows.sort_by_key(|row| (row.to.cycle, row.to.addr, row.to));
+    sorting::sort_by_key(&mut rows, |row| (row.to.cycle, row.to.addr, row.to));
     // Units that take the same words share a row.
     let mut cells: Vec<(Vec<String>, String, String)> = Vec::new();
     for row in &rows {
