@@ -81,7 +81,7 @@ test-long: $(STAMP)
 test-matrix: $(STAMP)
 	$(BIN)/python tests/matrix.py
 
-# The first versions that the ranges of pyproject.toml allow, in an environment of their own: it downloads PyTorch.
+# The first series of versions that each range of pyproject.toml allows, in an environment of its own: it downloads PyTorch.
 test-lowest:
 	$(PYTHON) tests/lowest.py
 
