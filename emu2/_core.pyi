@@ -200,10 +200,10 @@ def pass_moves(
     switch: _Switch, facts: _Facts, level: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None: ...
 def move_lines(
-    columns: Sequence[NDArray[np.int64]],
+    parts: Sequence[tuple[Sequence[NDArray[np.int64]], bool, int | None]],
     facts: _Facts,
     level: int,
-    place: tuple[bool, bool, bool, bool, int | None, bool],
+    place: tuple[bool, bool, bool, bool],
 ) -> tuple[list[tuple[Any, ...]], tuple[str, int, int] | None]: ...
 def compare_units(units: int, count: int) -> tuple[int, int] | None: ...
 

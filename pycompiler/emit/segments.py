@@ -11,6 +11,7 @@ from ..garbage import without_collection
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.switch.layer import SWITCH
+from ..layers.tiling.layer import Tiles
 from .fragment_cache import Fragments
 from .program import Code, Kind, Program
 
@@ -18,7 +19,7 @@ from .program import Code, Kind, Program
 CONCAT, MERGED = "concat", "l1merge"
 EMITS = (CONCAT, MERGED)
 
-_KINDS = {DOWNLOAD: Kind.DOWNLOAD, UPLOAD: Kind.TRANSFER, SWITCH: Kind.TRANSFER}
+_KINDS = {DOWNLOAD: Kind.DOWNLOAD, **dict.fromkeys((UPLOAD, SWITCH, Tiles.op), Kind.TRANSFER)}
 
 
 @dataclass(frozen=True, eq=False)

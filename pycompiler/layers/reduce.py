@@ -273,7 +273,7 @@ def _over_units(
         others = [Scratch("grf1", CONSTANTS + turn * words) for turn in range(digit.size - 1)]
         for turn, other in enumerate(others, 1):
             partners = found.partners(level, digit, turn, words)
-            yield from move_code(partners, level, part, other, target)
+            yield from move_code([(partners, {})], level, part, other, target)
         for other in others:
             yield from _each_vector(words, target, partial(_with_other, kind, part, other))
 

@@ -6,7 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::IntoPyObjectExt;
 use switches::{pass_steps, plan};
-use switches::{Change, Goal, Guesses, Layout, Level, Line, Machine, Move, Moves, Outcome, Place, SubAxis, TooSmall};
+use switches::{
+    Change, Chosen, Goal, Guesses, Layout, Level, Line, Machine, Move, Moves, Outcome, Place, SubAxis, TooSmall,
+};
 
 const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 
@@ -107,29 +109,43 @@ pub(crate) fn pass_moves<'py>(
     Ok(found.map(columns))
 }
 
+/// A part of moves: columns, and the PEs that write.
+type Part<'py> = ([PyReadonlyArray1<'py, i64>; 4], bool, Option<i64>);
+
 /// Returns the lines of moves over `level`, each a tuple of its name and its fields, and None. If a memory has no room
-/// for rows that must go together, returns its name, how many long words they have, and for how many there is room. The moves are columns, as
-/// [`pass_moves`] returns them. `place`: whether the addresses of the source and of the result begin at an even word, whether
-/// they lie in different memories, whether only some PEs may write, in which L1B if in one, and whether there are words of DRAM. Raises ValueError for numbers that have no meaning.
+/// for rows that must go together, returns its name, how many long words they have, and for how many there is room. Each part
+/// has moves as columns, as [`pass_moves`] returns them, whether only some PEs may write, and the L1B of these, if it is one; no
+/// part reads what another writes. `place`: whether the addresses of the source and of the result begin at an even word, whether
+/// they lie in different memories, and whether there are words of DRAM. Raises ValueError for numbers that have no meaning.
 #[pyfunction]
 pub(crate) fn move_lines<'py>(
     py: Python<'py>,
-    columns: [PyReadonlyArray1<'py, i64>; 4],
+    parts: Vec<Part<'py>>,
     facts: Facts,
     level: usize,
-    place: (bool, bool, bool, bool, Option<i64>, bool),
+    place: (bool, bool, bool, bool),
 ) -> PyResult<(Named<'py>, Option<Missing>)> {
-    let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
-    let list: Vec<Move> = ndarray::Zip::from(result)
-        .and(result_at)
-        .and(source)
-        .and(source_at)
-        .map_collect(|&result, &result_at, &source, &source_at| Move { result, result_at, source, source_at, times: 1 })
-        .to_vec();
-    let (source_even, result_even, apart, around, l1b, dram) = place;
-    let place = Place { even: (source_even, result_even), apart, around, l1b, dram };
-    let (moves, level, machine) = (Moves { list, times: 1 }, level_of(level)?, machine(&facts)?);
-    match py.detach(|| switches::move_lines(&moves, level, &place, &machine)).ok_or_else(no_meaning)? {
+    let chosen = |(columns, around, l1b): &Part<'py>| {
+        let [result, result_at, source, source_at] = columns.each_ref().map(|column| column.as_array());
+        let list = ndarray::Zip::from(result)
+            .and(result_at)
+            .and(source)
+            .and(source_at)
+            .map_collect(|&result, &result_at, &source, &source_at| Move {
+                result,
+                result_at,
+                source,
+                source_at,
+                times: 1,
+            })
+            .to_vec();
+        Chosen { moves: Moves { list, times: 1 }, around: *around, l1b: *l1b }
+    };
+    let parts: Vec<Chosen> = parts.iter().map(chosen).collect();
+    let (source_even, result_even, apart, dram) = place;
+    let place = Place { even: (source_even, result_even), apart, around: false, l1b: None, dram };
+    let (level, machine) = (level_of(level)?, machine(&facts)?);
+    match py.detach(|| switches::move_lines(&parts, level, &place, &machine)).ok_or_else(no_meaning)? {
         Ok(lines) => Ok((lines.into_iter().map(|line| named(py, line)).collect::<PyResult<_>>()?, None)),
         Err(TooSmall { level, words, room }) => {
             let memory = if level == Level::L1b { "l1bm" } else { "l2bm" };
@@ -146,7 +162,7 @@ fn named(py: Python<'_>, line: Line) -> PyResult<Bound<'_, PyTuple>> {
         Goal::At(words) => words.into_py_any(py),
     };
     match line {
-        Line::Choose { units, register } => ("choose", units, register).into_pyobject(py),
+        Line::Choose { part, units, register } => ("choose", part, units, register).into_pyobject(py),
         Line::Copy { read, write, register } => ("copy", read, write, register).into_pyobject(py),
         Line::Turn { upwards, read, write, register } => ("turn", upwards, read, write, register).into_pyobject(py),
         Line::Words { read, write } => ("words", read, write).into_pyobject(py),

@@ -49,40 +49,45 @@ def pass_code(
     ``aside`` is the value in DRAM whose words may be used on the way.
     """
     change = LayoutChange(layout_of(source), layout_of(result), source.shape, source.dtype)
-    return move_code(moves(change, level, target), level, source, result, target, aside=aside)
+    whole: Mapping[Level, int] = {}
+    parts = [(moves(change, level, target), whole)]
+    return move_code(parts, level, source, result, target, aside=aside)
 
 
 def move_code(
-    found: Moves,
+    parts: Sequence[tuple[Moves, Mapping[Level, int]]],
     level: Level,
     source: Words,
     result: Words,
     target: Target,
-    around: Mapping[Level, int] | None = None,
     *,
     aside: str | None = None,
 ) -> Nest:
     """Return the code of moves over the units, or words, of ``level``.
 
-    Only the PEs of the units ``around`` write: it has a bit for each unit of a level. ``aside`` is
-    the value in DRAM whose words may be used on the way between L2Bs. P0606 if rows
-    that must go together exceed L1BM or L2BM, or if no MV can move a row of an L2B.
+    With the moves of each part stand the units whose PEs write: a bit for each unit of a level; of
+    other levels, all do. No part reads what another writes. ``aside`` is the value in DRAM whose
+    words may be used on the way between L2Bs. P0606 if rows that must go together exceed L1BM or
+    L2BM, or if no MV can move a row of an L2B.
     """
     known = facts(source.dtype, target)
     row = known.row * target.counts["l1b"]
-    if level is Level.L2B and row % target.mv_unit and (found.source != found.result).any():
+    far = level is Level.L2B and any((found.source != found.result).any() for found, _ in parts)
+    if far and row % target.mv_unit:
         reason = (
             f"a row of an L2B, {row} long words, is no multiple of the unit of MVs, "
             f"{target.mv_unit}, so that values cannot move between L2Bs"
         )
         raise error("P0606", spec=target.name, reason=reason)
     apart = source.location.memory != result.location.memory
-    chosen = (around or {}).get(Level.L1B, 0)
-    alone = chosen and chosen & (chosen - 1) == 0 and known.row % target.mv_unit == 0
-    l1b = chosen.bit_length() - 1 if alone else None
-    place = _is_even(source), _is_even(result), apart, bool(around), l1b, aside is not None
-    columns = (found.result, found.result_at, found.source, found.source_at)
-    lines, missing = _core.move_lines(columns, known, NUMBER[level], place)
+    place = _is_even(source), _is_even(result), apart, aside is not None
+    given = []
+    for found, units in parts:
+        chosen = units.get(Level.L1B, 0)
+        alone = chosen and chosen & (chosen - 1) == 0 and known.row % target.mv_unit == 0
+        columns = (found.result, found.result_at, found.source, found.source_at)
+        given.append((columns, bool(units), chosen.bit_length() - 1 if alone else None))
+    lines, missing = _core.move_lines(given, known, NUMBER[level], place)
     if missing is not None:
         memory, words, room = missing
         reason = (
@@ -90,7 +95,8 @@ def move_code(
             f"there is room for {room}"
         )
         raise error("P0606", spec=target.name, reason=reason)
-    code = _Code(level, source, result, target, around or {}, aside)
+    around = [units for _, units in parts]
+    code = _Code(level, source, result, target, around, aside)
     return alike(lines, _taken, lambda line: getattr(code, line[0])(*line[1:]))
 
 
@@ -131,7 +137,7 @@ class _Code:
         source: Words,
         result: Words,
         target: Target,
-        around: Mapping[Level, int],
+        around: Sequence[Mapping[Level, int]],
         aside: str | None,
     ):
         self._level, self._around, self._target = level, around, target
@@ -142,9 +148,9 @@ class _Code:
 
     # -- masks and operands ------------------------------------------------------------------
 
-    def choose(self, units: int, register: int) -> Nest:
-        if self._around:
-            chosen = dict(self._around)
+    def choose(self, part: int, units: int, register: int) -> Nest:
+        if self._around[part]:
+            chosen = dict(self._around[part])
             if units:
                 chosen[self._level] = chosen.get(self._level, units) & units
             made: list[Step] = []

@@ -27,8 +27,7 @@ def tiles_code(
         yield alu_step("lpassa", (fro,), to)
 
     def moved(step: Exchange) -> Nest:
-        place = (step.level, result, result, target, step.units)
-        return move_code(step.moves, *place, aside=aside)
+        return move_code(step.parts, step.level, result, result, target, aside=aside)
 
     yield each(range(0, len(found.copies), target.cycles), copied)
     for step, zeros in _groups(found):

@@ -9,7 +9,7 @@ in another unit of the next level, that level's pass then brings its places.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,11 +38,10 @@ Units = Mapping[Level, int]
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """One pass over ``level``; only the chosen ``units`` write."""
+    """A pass over ``level`` in parts: only the chosen units of a part write."""
 
     level: Level
-    moves: Moves
-    units: Units = field(default_factory=dict)
+    parts: Sequence[tuple[Moves, Units]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,24 +153,33 @@ def _exchanges(
     )
     carry = np.array([(tile + away) // count for tile, _, away in rows])
     last = len(groups) == 1 and not axis.ring
-    yield Exchange(groups[0].level, _moves(groups[0], goal, origin, carry, others, last, target))
+    moves = _moves(groups[0], goal, origin, carry, others, last, target)
+    yield Exchange(groups[0].level, [(moves, {})])
     for number, group in enumerate(groups[1:], 1):
         below = groups[:number]
         tiles = count * np.arange(int(np.prod([g.size for g in below])), dtype=np.int64)
-        end = count * tiles.size
-        meeting: dict[tuple[int, bytes], list[int]] = {}
-        for tile, r, away in rows:
-            over = (tile + tiles + away) // end
-            for step in np.unique(over[over != 0]).tolist():
-                key = step, (over == step).tobytes()
-                meeting.setdefault(key, []).append(int(digits.local[tile] + reach[r]))
-        for (step, chosen), found in meeting.items():
-            at = np.array(found)
+        last = number == len(groups) - 1 and not axis.ring
+        passes: list[tuple[Moves, Units]] = []
+        for (step, chosen), found in _from_afar(rows, tiles, count).items():
+            at = np.array([digits.local[tile] + reach[r] for tile, r in found])
             amount = np.full(at.size, step)
-            last = number == len(groups) - 1 and not axis.ring
             moves = _moves(group, at, at, amount, others, last, target)
-            for units in _covers(np.frombuffer(chosen, dtype=bool), below, target):
-                yield Exchange(group.level, moves, units)
+            covers = _covers(np.frombuffer(chosen, dtype=bool), below, target)
+            passes += [(moves, units) for units in covers]
+        if passes:
+            yield Exchange(group.level, passes)
+
+
+def _from_afar(
+    rows: Sequence[tuple[int, int, int]], tiles: IntArray, count: int
+) -> dict[tuple[int, bytes], list[tuple[int, int]]]:
+    """Return the rows that come from so many units away to the same ones of ``tiles``."""
+    found: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
+    for tile, r, away in rows:
+        over = (tile + tiles + away) // (count * tiles.size)
+        for step in np.unique(over[over != 0]).tolist():
+            found.setdefault((step, (over == step).tobytes()), []).append((tile, r))
+    return found
 
 
 def _moves(

@@ -22,8 +22,8 @@ pub enum Goal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Line {
-    /// The lines that make the mask of `units`, a bit for each; 0 means all.
-    Choose { units: u64, register: i64 },
+    /// The lines that make the mask of `units`, a bit for each; 0 means all. Only PEs that write in `part` count.
+    Choose { part: usize, units: u64, register: i64 },
     /// The ALU copies. Without `read`, it takes its own result of the step before.
     Copy { read: Option<Vec<i64>>, write: Vec<i64>, register: i64 },
     /// The ALU takes the long words of the next PE, `upwards` or downwards.
@@ -117,12 +117,15 @@ pub(crate) trait Sink {
 /// Makes all lines.
 pub(crate) struct Lines {
     pub(crate) lines: Vec<Line>,
+    /// The number of the part that is made.
+    pub(crate) part: usize,
     registers: Registers,
 }
 
 impl Lines {
-    pub(crate) fn new(place: &Place, machine: &Machine) -> Lines {
-        Lines { lines: Vec::new(), registers: Registers::new(machine.masks, place.around) }
+    /// `around`: for each part, whether only some PEs may write.
+    pub(crate) fn new(around: Vec<bool>, machine: &Machine) -> Lines {
+        Lines { lines: Vec::new(), part: 0, registers: Registers::new(machine.masks, around) }
     }
 }
 
@@ -146,9 +149,9 @@ impl Sink for Lines {
     }
 
     fn choose(&mut self, units: u64) -> i64 {
-        let (register, new) = self.registers.choose(units);
+        let (register, new) = self.registers.choose(self.part, units);
         if new {
-            self.lines.push(Line::Choose { units, register });
+            self.lines.push(Line::Choose { part: self.part, units, register });
         }
         register
     }
@@ -175,7 +178,7 @@ struct Ports {
 
 impl Count<'_> {
     pub(crate) fn new(level: Level, machine: &Machine) -> Count<'_> {
-        let registers = Registers::new(machine.masks, false);
+        let registers = Registers::new(machine.masks, Vec::new());
         Count { machine, level, lines: [0; 3], factor: 1, registers, ports: None }
     }
 
@@ -245,7 +248,7 @@ impl Sink for Count<'_> {
     }
 
     fn choose(&mut self, units: u64) -> i64 {
-        let (register, new) = self.registers.choose(units);
+        let (register, new) = self.registers.choose(0, units);
         if new {
             self.lines[0] += choosing_lines(units, self.machine.count(self.level), &mut self.registers);
         }

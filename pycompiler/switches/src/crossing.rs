@@ -3,15 +3,28 @@
 //! Rows come to L2BM as in passes between L1Bs, cross over in MVs, and come down to new addresses. The L2Bs of a group share its
 //! PDM. So the MVs of some of them go through the DRAM of the group instead, at the same time.
 
-use crate::code::{late, vector, Line, Place, Sink, TooSmall};
+use crate::code::{late, vector, Line, Lines, Place, Sink, TooSmall};
 use crate::layout::{up, Level, Machine};
-use crate::moves::Move;
+use crate::moves::{Chosen, Move};
 use crate::rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// The moves that make a row.
 type Row<'a> = &'a [Move];
+
+/// Rows that cross together.
+struct Batch<'a> {
+    rows: Vec<Row<'a>>,
+    /// How often, each time at other addresses.
+    times: i64,
+    /// The L1B that writes, if one does. Then only its words cross.
+    of: Option<i64>,
+    /// The mask register of the PEs that write.
+    register: i64,
+    /// The vectors of other batches before it, in L1BM and in L2BM.
+    first: i64,
+}
 
 /// Long words that go from `start` in one L2BM to `goal` in another, by the PDM or the DRAM of the group `home`.
 #[derive(Clone, Copy)]
@@ -28,6 +41,33 @@ struct Run {
     times: i64,
 }
 
+/// Whether all parts cross at once: if there are several, the same words of all cross, and there is room.
+pub(crate) fn fit(parts: &[(Rows, &Chosen)], machine: &Machine) -> bool {
+    let vectors: i64 = parts.iter().map(|(found, _)| vectors(found, machine)).sum();
+    let far = |(found, part): &(Rows, &Chosen)| {
+        row_of(part.l1b, machine) == row_of(parts[0].1.l1b, machine) && !found.stays()
+    };
+    parts.len() > 1 && parts.len() as i64 <= machine.masks && vectors <= machine.crossing() && parts.iter().all(far)
+}
+
+/// The vectors in which rows go up or come down, whichever are more.
+fn vectors(found: &Rows, machine: &Machine) -> i64 {
+    let read: FxHashSet<i64> = found.moves().iter().map(|m| m.source_at).collect();
+    up(read.len().max(found.each().count()) as i64, machine.cycles)
+}
+
+/// The code of parts that [`fit`].
+pub(crate) fn at_once(parts: &[(Rows, &Chosen)], dram: bool, machine: &Machine, code: &mut Lines) {
+    let (mut batches, mut first) = (Vec::new(), 0);
+    for (number, (found, part)) in parts.iter().enumerate() {
+        code.part = number;
+        let (rows, register) = (beside(found.each().collect(), machine), code.choose(0));
+        batches.push(Batch { rows, times: found.times, of: part.l1b, register, first });
+        first += vectors(found, machine);
+    }
+    together(batches, dram, machine, code);
+}
+
 /// The code. Rows come from one half of L2BM to the other. If only the L1B `of` writes, only its words cross.
 pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, code: &mut S) -> Result<(), TooSmall> {
     let of = place.l1b;
@@ -40,8 +80,9 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, 
     let reads = |row: &Row| -> BTreeSet<i64> { row.iter().map(|m| m.source_at).collect() };
     let mut rows: Vec<Row> = found.each().collect();
     let register = code.choose(0);
+    let batch = |rows| vec![Batch { rows, times: found.times, of, register, first: 0 }];
     if S::COUNTS {
-        together(&rows, register, found.times, place, machine, code);
+        together(batch(rows), place.dram, machine, code);
         return Ok(());
     }
     sorting::sort_by_cached_key(&mut rows, |row| (reads(row), row[0].result_at));
@@ -60,16 +101,18 @@ pub(crate) fn crossing<S: Sink>(found: &Rows, place: &Place, machine: &Machine, 
             read.extend(new);
             taken += 1;
         }
-        let mut batch = left[..taken].to_vec();
+        together(batch(beside(left[..taken].to_vec(), machine)), place.dram, machine, code);
         left = &left[taken..];
-        // Beside each other stand those from the same L2Bs: runs are long.
-        let count = machine.count(Level::L2b);
-        let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
-        let units = |row: &Row| -> Vec<i64> { (0..count).map(|unit| from(row, unit)).collect() };
-        sorting::sort_by_cached_key(&mut batch, |row| (units(row), row[0].result_at));
-        together(&batch, register, found.times, place, machine, code);
     }
     Ok(())
+}
+
+/// Puts rows from the same L2Bs beside each other: runs are long.
+fn beside<'a>(mut rows: Vec<Row<'a>>, machine: &Machine) -> Vec<Row<'a>> {
+    let from = |row: &Row, unit: i64| row.iter().find(|m| m.result == unit).map_or(-1, |m| m.source);
+    let units = |row: &Row| -> Vec<i64> { (0..machine.count(Level::L2b)).map(|unit| from(row, unit)).collect() };
+    sorting::sort_by_cached_key(&mut rows, |row| (units(row), row[0].result_at));
+    rows
 }
 
 /// The long words of a row that cross.
@@ -77,10 +120,28 @@ fn row_of(of: Option<i64>, machine: &Machine) -> i64 {
     machine.row * of.map_or(machine.count(Level::L1b), |_| 1)
 }
 
-/// The code of rows for which there is room.
-fn together<S: Sink>(batch: &[Row], register: i64, times: i64, place: &Place, machine: &Machine, code: &mut S) {
-    let (of, dram) = (place.l1b, place.dram && machine.has_drams());
-    let (row, size) = (row_of(of, machine), machine.row * machine.cycles);
+/// The code of rows for which there is room; all go up before one comes down.
+fn together<S: Sink>(batches: Vec<Batch>, dram: bool, machine: &Machine, code: &mut S) {
+    let dram = dram && machine.has_drams();
+    let alone = batches.len() == 1;
+    let runs = batches.iter().flat_map(|batch| lift(batch, alone, dram, machine, code)).collect();
+    cross(runs, batches[0].times, dram, machine, code);
+    for Batch { rows, times, of, register, first } in batches {
+        let count = rows.iter().map(|row| row[0].times).sum::<i64>() * times;
+        let (half, size) = (machine.half() + first, machine.row * machine.cycles);
+        let above = machine.l2bm / 2 / row_of(of, machine) + first * machine.cycles;
+        spread(false, count, (half * size, above * row_of(of, machine)), of, machine, code);
+        code.runs(&rows, count, machine.cycles, |code, number, part| {
+            let write = late(part, machine, |row| row[0].result_at);
+            code.line(Line::Lower { at: (half + number) * size, by: 0, write, register });
+        });
+    }
+}
+
+/// Brings rows to L2BM; returns the runs in which they cross. If the batch is not `alone`, rows that units keep cross too.
+fn lift<S: Sink>(from: &Batch, alone: bool, dram: bool, machine: &Machine, code: &mut S) -> Vec<Run> {
+    let Batch { rows: batch, of, times, first: before, .. } = from;
+    let (of, times, row, size) = (*of, *times, row_of(*of, machine), machine.row * machine.cycles);
     // Rows go up in the order of the first unit that takes them, and of their place there: runs are long.
     let mut first: FxHashMap<i64, (i64, i64, i64)> = FxHashMap::default();
     for (place, row) in (0..).zip(batch) {
@@ -91,27 +152,27 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, place: &Place, ma
     }
     let mut lifted: Vec<((i64, i64, i64), i64)> = first.into_iter().map(|(at, here)| (here, at)).collect();
     sorting::sort(&mut lifted);
-    let below = machine.l2bm / 2 / row * row;
+    let (start, below) = (before * machine.cycles * row, machine.l2bm / 2 / row * row);
     // Only whole vectors come down: the last one begins with rows that its own rows overwrite.
     let whole = batch.len() as i64 / machine.cycles * machine.cycles;
     let spare = (machine.cycles - batch.len() as i64 % machine.cycles) % machine.cycles;
-    let place = |index: i64| below + (index + if index < whole { 0 } else { spare }) * row;
-    let stays = stays::<S>(batch, of, machine);
+    let place = |index: i64| start + below + (index + if index < whole { 0 } else { spare }) * row;
+    let stays = if alone { stays::<S>(batch, of, machine) } else { vec![None; batch.len()] };
     // Where each row goes up to: for the units that keep it, where it comes down from.
     let mut goals: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
     for (index, at) in (0..).zip(&stays).filter_map(|(index, at)| Some((index, (*at)?))) {
         goals.entry(at).or_default().push(place(index));
     }
     for ((_, at), index) in lifted.iter().zip(0..) {
-        goals.entry(*at).or_insert_with(|| vec![index * row]);
+        goals.entry(*at).or_insert_with(|| vec![start + index * row]);
     }
     let starts: FxHashMap<i64, i64> = goals.iter().map(|(&at, goals)| (at, goals[0])).collect();
     let count = lifted.iter().map(|one| one.0 .2).sum::<i64>() * times;
     code.runs(&lifted, count, machine.cycles, |code, number, part| {
-        code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: number * size });
+        code.line(Line::Lift { read: vector(part, machine, |one| one.1), at: (before + number) * size });
     });
     if stays.iter().all(Option::is_none) {
-        spread(true, count, (0, 0), of, machine, code);
+        spread(true, count, (before * size, start), of, machine, code);
     } else {
         for (&((.., often), at), index) in lifted.iter().zip(0..) {
             for goal in &goals[&at] {
@@ -121,15 +182,7 @@ fn together<S: Sink>(batch: &[Row], register: i64, times: i64, place: &Place, ma
             }
         }
     }
-    let crossing = ordered::<S>(runs::<S>(batch, place, &starts, &stays, row, machine), dram, machine);
-    cross(crossing, times, dram, machine, code);
-    let count = batch.iter().map(|row| row[0].times).sum::<i64>() * times;
-    let l1bm = machine.half() * size;
-    spread(false, count, (l1bm, below), of, machine, code);
-    code.runs(batch, count, machine.cycles, |code, number, part| {
-        let write = late(part, machine, |row| row[0].result_at);
-        code.line(Line::Lower { at: l1bm + number * size, by: 0, write, register });
-    });
+    ordered::<S>(runs::<S>(batch, place, &starts, &stays, row, machine), dram, machine)
 }
 
 /// Brings so many rows, in whole vectors, from the L1BMs to L2BM or back. `from` has the first words of both.

@@ -31,7 +31,7 @@ pub use code::{Goal, Line, Place, TooSmall};
 pub use guess::Guesses;
 pub use layout::{Change, Layout, Level, Machine, SubAxis};
 pub use masks::comparison;
-pub use moves::{Move, Moves};
+pub use moves::{Chosen, Move, Moves};
 pub use search::{plan, Outcome, Pass};
 
 /// Estimates the steps of the pass of `change` over `level`, hazards included. None if one pass cannot make the change.
@@ -50,12 +50,13 @@ pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64>
     moves.is_valid(level, machine).then(|| passes::move_steps(moves, level, machine))
 }
 
-/// Returns the lines of moves over `level`, each done once. None if the moves have no meaning.
+/// Returns the lines of moves over `level`, each done once. None if the moves have no meaning. No part reads what another
+/// writes.
 pub fn move_lines(
-    moves: &Moves,
+    parts: &[Chosen],
     level: Level,
     place: &Place,
     machine: &Machine,
 ) -> Option<Result<Vec<Line>, TooSmall>> {
-    moves.is_valid(level, machine).then(|| passes::lines(moves, level, place, machine))
+    parts.iter().all(|part| part.moves.is_valid(level, machine)).then(|| passes::lines(parts, level, place, machine))
 }

@@ -37,29 +37,30 @@ pub(crate) fn choosing_lines(units: u64, count: i64, registers: &mut Registers) 
 /// The mask registers of a pass. Register 0 masks nothing.
 pub(crate) struct Registers {
     most: i64,
-    /// Whether only some PEs may write: then each mask is made for these, when other units are chosen than before.
-    around: bool,
-    made: VecDeque<(u64, i64)>,
+    /// For each part, whether only some PEs may write. Such parts have a register each.
+    around: Vec<bool>,
+    made: VecDeque<((usize, u64), i64)>,
     numbered: bool,
 }
 
 impl Registers {
-    pub(crate) fn new(most: i64, around: bool) -> Registers {
+    pub(crate) fn new(most: i64, around: Vec<bool>) -> Registers {
         Registers { most, around, made: VecDeque::new(), numbered: false }
     }
 
-    /// Returns the register of units, and whether their mask must be made. The oldest mask gives way.
-    pub(crate) fn choose(&mut self, units: u64) -> (i64, bool) {
-        if units == 0 && !self.around {
+    /// Returns the register of units for a part, and whether their mask must be made. The oldest mask gives way.
+    pub(crate) fn choose(&mut self, part: usize, units: u64) -> (i64, bool) {
+        let own = self.around.iter().filter(|&&around| around).count() as i64;
+        if units == 0 && (own == 0 || !self.around[part]) {
             return (0, false);
         }
-        if let Some(&(_, register)) = self.made.iter().find(|known| known.0 == units) {
+        if let Some(&(_, register)) = self.made.iter().find(|known| known.0 == (part, units)) {
             return (register, false);
         }
-        let most = if self.around { 1 } else { self.most };
+        let most = if own > 0 { own.min(self.most) } else { self.most };
         let oldest = if (self.made.len() as i64) < most { None } else { self.made.pop_front() };
         let register = oldest.map_or(self.made.len() as i64 + 1, |known| known.1);
-        self.made.push_back((units, register));
+        self.made.push_back(((part, units), register));
         (register, true)
     }
 }

@@ -52,6 +52,17 @@ pub struct Moves {
     pub times: i64,
 }
 
+/// Moves of chosen PEs.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The moves.
+    pub moves: Moves,
+    /// Whether only some PEs may write, whatever their units on the level of the moves.
+    pub around: bool,
+    /// The L1B in each L2B whose PEs write, if only one does.
+    pub l1b: Option<i64>,
+}
+
 impl Moves {
     /// Whether they are between units of the level, and no address or number of times is negative.
     pub(crate) fn is_valid(&self, level: Level, machine: &Machine) -> bool {

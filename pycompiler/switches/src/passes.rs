@@ -3,7 +3,7 @@
 use crate::code::{Count, Line, Lines, Place, Sink, TooSmall};
 use crate::fills::FillRow;
 use crate::layout::{Change, Level, Machine};
-use crate::moves::{Digits, Move, Moves};
+use crate::moves::{Chosen, Digits, Move, Moves};
 use crate::rows::{Rows, Take};
 use crate::straight::Sent;
 use crate::turns::Turns;
@@ -99,11 +99,20 @@ fn mabs(found: &Rows, place: &Place, machine: &Machine, counted: impl Fn(Way) ->
     }
 }
 
-/// The lines of moves.
-pub(crate) fn lines(found: &Moves, level: Level, place: &Place, machine: &Machine) -> Result<Vec<Line>, TooSmall> {
-    let (mut lines, found) = (Lines::new(place, machine), Rows::new(found));
-    let (way, _) = Way::cheapest(&found, level, place, machine);
-    way.code(&found, level, place, machine, &mut lines)?;
+/// The lines of moves. Parts cross between L2Bs together where there is room: those behind the first need not wait again.
+pub(crate) fn lines(parts: &[Chosen], level: Level, place: &Place, machine: &Machine) -> Result<Vec<Line>, TooSmall> {
+    let mut lines = Lines::new(parts.iter().map(|part| part.around).collect(), machine);
+    let found: Vec<(Rows, &Chosen)> = parts.iter().map(|part| (Rows::new(&part.moves), part)).collect();
+    if level == Level::L2b && crossing::fit(&found, machine) {
+        crossing::at_once(&found, place.dram, machine, &mut lines);
+        return Ok(lines.lines);
+    }
+    for (number, (found, part)) in found.iter().enumerate() {
+        lines.part = number;
+        let place = Place { around: part.around, l1b: part.l1b, ..*place };
+        let (way, _) = Way::cheapest(found, level, &place, machine);
+        way.code(found, level, &place, machine, &mut lines)?;
+    }
     Ok(lines.lines)
 }
 

@@ -59,5 +59,5 @@ def test_blocks_that_l1bm_cannot_hold(tmp_path: Path) -> None:
     found = Moves(every, every * 0, (every + 1) % len(every), every)
     places = (Scratch("lm0"), Scratch("lm1"), target)
     with pytest.raises(PycompilerError, match="long words of l1bm") as caught:
-        move_code(found, Level.L1B, *places)
+        move_code([(found, {})], Level.L1B, *places)
     assert caught.value.code == "P0606"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import groupby
 from math import prod
 
 import numpy as np
@@ -15,17 +16,18 @@ from nest_counts import totals
 from random_layouts import elements, some_layout
 from tiled_shapes import result_shape
 
-from pycompiler.code.lines import Fragment
+from pycompiler.code.lines import Fragment, Move
 from pycompiler.code.nest import expand, stages
+from pycompiler.cost.moves import latency_steps
 from pycompiler.cost.sequence import waiting_steps
 from pycompiler.emit.program import concatenate
 from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, MNNode, MNValue, TensorType
 from pycompiler.layers.switch.pass_code import aside_of
 from pycompiler.layers.switch.pass_moves import Moves
-from pycompiler.layers.tiling.axes import tiled_axes
+from pycompiler.layers.tiling.axes import TILE_LEVELS, tiled_axes
 from pycompiler.layers.tiling.code import tiles_code
 from pycompiler.layers.tiling.layer import Tiles
-from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros
+from pycompiler.layers.tiling.plan import Exchange, Plan, Zeros, plan
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.device_functions import TILES
 
@@ -146,7 +148,10 @@ def check(node: MNNode, graph: MNGraph, target: Target) -> None:
         assert np.array_equal(here[held], values[origin[wanted[..., word][held]]]), y.layout
     taken = stages(LAYER.code(node, graph, target), target)
     assert totals(taken, target) == totals(stages(made_code.lines, target), target)
-    assert LAYER.cost(node, graph, target) == waiting_steps(taken, target)
+    found = plan(node, graph, target).steps
+    sides = [len(e.parts) for e in found if isinstance(e, Exchange) and e.level is Level.L2B]
+    more = 2 * latency_steps(target) * (sum(sides) - len(sides))
+    assert LAYER.cost(node, graph, target) == waiting_steps(taken, target) + more
 
 
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 60), ("mncore2", 12)])
@@ -171,6 +176,23 @@ def test_tiles_of_random_axes(machine: str, examples: int) -> None:
     assert done >= {Level.ADDR, Level.MAB, Level.L1B}
 
 
+@pytest.mark.parametrize(("halo", "together"), [(1, True), (2, True), (40, False)])
+def test_halos_of_both_sides_cross_together(halo: int, together: bool) -> None:
+    """All words go up before one comes down, if there is room: so MVs are waited for twice."""
+    target = load_target("mncore2")
+    count = prod(target.level_range[level.value] for level in TILE_LEVELS)
+    places = 2 * halo + 1
+    facts = {"axes": 0, "counts": count, "places": places, "before": halo, "reach": 4 * halo + 1}
+    columns = tuple((name, (fact,)) for name, fact in facts.items())
+    node = MNNode("n", TILES, ("x",), ("y",), columns)
+    graph = laid_out(random.Random(0), node, (count * places - 2,), MNDtype.LONG, target)
+    assert graph is not None
+    check(node, graph, target)
+    moves = [line for line in expand(LAYER.code(node, graph, target)) if isinstance(line, Move)]
+    runs = [upwards for upwards, _ in groupby(moves, lambda move: move.source.memory == "l2bm")]
+    assert (len(runs) == 2) == together
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_zeros_behind_a_pass_over_mabs(shared: bool) -> None:
     """A line clears what it brings for one set of units; others are cleared behind it."""
@@ -181,7 +203,7 @@ def test_zeros_behind_a_pass_over_mabs(shared: bool) -> None:
 
     def neighbour(first: int, step: int) -> Exchange:
         at = np.tile(own, count)
-        return Exchange(Level.MAB, Moves(unit, at + first, (unit + step) % count, at))
+        return Exchange(Level.MAB, [(Moves(unit, at + first, (unit + step) % count, at), {})])
 
     first, second = cycles + own, (cycles if shared else 2 * cycles) + own
     steps: list[Exchange | Zeros] = [

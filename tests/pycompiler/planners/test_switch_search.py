@@ -225,7 +225,7 @@ GOOD = facts(MNDtype.FLOAT, load_target("mini"))
 
 def lines(unit: int, at: int, facts: Facts = GOOD, level: int = 1) -> object:
     columns = [np.array([one]) for one in (unit, at, 0, 0)]
-    return _core.move_lines(columns, facts, level, (True, True, True, False, None, False))
+    return _core.move_lines([(columns, False, None)], facts, level, (True, True, True, False))
 
 
 @pytest.mark.parametrize(
