@@ -116,6 +116,9 @@ def test_masks_and_caches_of_decoders() -> None:
     for_all = prepare(mask, torch.tensor([1, 2]), torch.float32)
     assert torch.equal(for_all[0] == 0, allowed[0] == 0)
 
+    padded = prepare(mask[:1, :4], mask[:1, :4].cumsum(1), torch.float32)[0, 0] == 0
+    assert padded.int().tolist() == [[0] * 4, [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
+
     layers = tuple((torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)) for _ in range(3))
     kept = kv_cache_to_tensor(layers)
     assert kept.shape == (3, 2, 1, 2, 5, 4)

@@ -15,9 +15,12 @@ def prepare_4d_causal_attention_mask_with_cache_position(
     It is 0 where a query may look at a key, and elsewhere the least number of ``dtype``. ``mask``,
     of shape (batch, keys), is 0 for keys that nobody may look at, such as padding and the free part
     of a cache. ``position_ids``, of shape (batch, queries) or (queries,), is the place of each
-    query in the cache: it may look at keys up to its own place.
+    query: it may look at keys up to its own place. If there are as many queries as keys, they have
+    the same places, as where padding on the left has none; else the places of keys count from 0.
     """
-    seen = torch.arange(mask.shape[-1]) <= position_ids[..., None]
+    count = mask.shape[-1]
+    places = position_ids if position_ids.shape[-1] == count else torch.arange(count)
+    seen = places[..., None, :] <= position_ids[..., None]
     allowed = seen & (mask != 0)[:, None, :]
     least = torch.tensor(torch.finfo(dtype).min, dtype=dtype)
     return torch.where(allowed, torch.zeros((), dtype=dtype), least)[:, None]
