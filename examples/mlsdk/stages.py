@@ -1,8 +1,12 @@
-"""The Llama of the pipeline scripts, and its stages: embedding, decoder layers, head."""
+"""The Llama of the pipeline scripts, and what it starts with."""
 
 import torch
-from torch import nn
+from mlsdk.experimental.llm.attention_mask import (
+    prepare_4d_causal_attention_mask_with_cache_position,
+)
 from transformers import LlamaConfig, LlamaForCausalLM
+
+PROMPT = [3, 14, 15]
 
 
 def llama(layers, width):
@@ -18,29 +22,25 @@ def llama(layers, width):
     return LlamaForCausalLM(config).eval()
 
 
-class Stage(nn.Module):
-    """Some layers of a Llama; the first stage takes tokens, the last gives logits."""
-
-    def __init__(self, model, number, count):
-        super().__init__()
-        layers = model.model.layers
-        begin, end = (len(layers) * at // count for at in (number, number + 1))
-        self.embed = model.model.embed_tokens if number == 0 else None
-        self.layers, self.rotary = layers[begin:end], model.model.rotary_emb
-        self.norm = model.model.norm if number == count - 1 else None
-        self.head = model.lm_head if number == count - 1 else None
-
-    def forward(self, x):
-        if self.embed is not None:
-            x = self.embed(x)
-        places = torch.arange(x.shape[1])[None]
-        mask = torch.full((x.shape[1], x.shape[1]), -1e9).triu(1)[None, None]
-        rotary = self.rotary(x, places)
-        for layer in self.layers:
-            x = layer(x, attention_mask=mask, position_ids=places, position_embeddings=rotary)
-        return x if self.norm is None else self.head(self.norm(x))
+def padded_prompt(length):
+    """Return the prompt behind padding, its positions and its mask, as a tokenizer gives them."""
+    padding = [0] * (length - len(PROMPT))
+    mask = torch.tensor([padding + [1] * len(PROMPT)])
+    positions = mask.cumsum(1)
+    prepare = prepare_4d_causal_attention_mask_with_cache_position
+    return {
+        "input_ids": torch.tensor([padding + PROMPT]),
+        "position_ids": positions,
+        "attention_mask": prepare(mask, positions, torch.float32),
+    }
 
 
-def sample_of(stage, length, width):
-    tokens = torch.arange(length)[None] % 64
-    return {"x": tokens if stage == 0 else torch.zeros(1, length, width)}
+def after_a_token(inputs, token):
+    """Return what the next token starts with; the caches have lost their first place."""
+    mask = inputs["attention_mask"][:, :, -1:].roll(-1, -1)
+    mask[..., -1] = 0
+    return {
+        "input_ids": token,
+        "position_ids": inputs["position_ids"][:, -1:] + 1,
+        "attention_mask": mask,
+    }

@@ -82,7 +82,4 @@ REFUSED = {
     "from mlsdk.experimental.llm.kv_cache import kv_cache_to_plamo as f; f(None)": (
         "[P0703] `kv_cache_to_plamo` is not supported: "
     ),
-    "from mlsdk.experimental.llm.modeling_staged_llama import split_llama as f; f(None, 4)": (
-        "[P0703] `split_llama` is not supported: "
-    ),
 }

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -135,6 +136,37 @@ def test_masks_and_caches_of_decoders() -> None:
     for number, (key, value) in enumerate(layers):
         cache.update(key, value, number)
     assert torch.equal(kv_cache_to_tensor(cache), kept)
+
+
+def test_stages_of_a_llama() -> None:
+    """Of three layers in two parts: a prompt, and then a token with its caches."""
+    from pycompiler.mlsdk.experimental.llm.kv_cache import kv_cache_to_tensor
+    from pycompiler.mlsdk.experimental.llm.modeling_staged_llama import split_llama
+
+    library = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
+    config = library.LlamaConfig(vocab_size=32, num_hidden_layers=3, **sizes)
+    model = library.LlamaForCausalLM(config).eval()
+    stages: list[Any] = split_llama(model, 4)
+    assert {id(p) for s in stages for p in s.parameters()} == {id(p) for p in model.parameters()}
+    tokens, positions = torch.tensor([[3, 14, 15, 9]]), torch.arange(4)[None]
+    whole, kept = model(tokens, use_cache=True), [None, None]
+    for begin, end in ((0, 3), (3, 4)):
+        mask = torch.full((1, 1, end - begin, end), -1e9).triu(1 + begin)
+        found = stages[0](input_ids=tokens[:, begin:end], position_ids=positions[:, begin:end])
+        for number in (1, 2):
+            given = {k.removesuffix("_out"): v for k, v in found.items() if "past" not in k}
+            more = {"attention_mask": mask, "position_ids": positions[:, begin:end]}
+            found = stages[number](**given, **more, past_key_values=kept[number - 1])
+            kept[number - 1] = found["past_key_values_out"]
+        logits = stages[3](hidden_states=found["hidden_states_out"])["logits"]
+        assert torch.allclose(logits, whole.logits[:, begin:end], atol=1e-5)
+    caches = kv_cache_to_tensor([*(kept[0] or ()), *(kept[1] or ())])
+    assert torch.allclose(caches, kv_cache_to_tensor(whole["cache"]), atol=1e-5)
+    for wrong in ((model, 2), (model, 6), (model.model, 4), (torch.nn.Linear(2, 2), 3)):
+        with pytest.raises(mlsdk.PycompilerError, match="P0704"):
+            split_llama(*wrong)
 
 
 def test_the_linter() -> None:
