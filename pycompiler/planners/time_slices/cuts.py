@@ -262,8 +262,8 @@ class Cuts:
     ) -> tuple[tuple[Axis, int], ...]:
         """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
 
-        If the node contracts an axis, several classes may be cut at once, because its operands
-        share classes. With ``few`` a cut that few other values share is better.
+        For an anchored node several classes may be cut at once, because its operands share classes.
+        With ``few`` a cut that few other values share is better.
         """
         ours = {
             found.axes.of(axis): one
@@ -276,15 +276,9 @@ class Cuts:
             for one, cut in found.axes.of_node(node)
             if one in ours and self.finer(ours[one], 1.0) is not None
         ]
-        if LAYERS[node.op].anchored and any(cut.joins for _, cut in cuts):
-            tiles = best_tiles(
-                node,
-                found.graph,
-                self.target,
-                [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts],
-                self.fraction,
-            )
-            if tiles:
+        if LAYERS[node.op].anchored:
+            sizes = [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts]
+            if tiles := best_tiles(node, found.graph, self.target, sizes, self.fraction):
                 return tiles
         if not cuts:
             return ()
