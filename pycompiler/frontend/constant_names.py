@@ -40,11 +40,15 @@ def add_unread(model: onnx.ModelProto, tensors: Mapping[str, torch.Tensor]) -> d
 def recognised(
     program: torch.export.ExportedProgram, known: Mapping[Memory, str]
 ) -> dict[str, str]:
-    """Return the names of those constants of ``program`` whose memory is known."""
+    """Return the names of those constants of ``program`` whose memory is known.
+
+    The tracer's own tensors, which transforms leave behind, have no memory.
+    """
     if not known:
         return {}
     constants = {n: t for n, t in program.constants.items() if isinstance(t, torch.Tensor)}
-    found = ((n, known.get(memory_of(t))) for n, t in constants.items() if t.numel())
+    real = ((n, t) for n, t in constants.items() if t.numel() and not t.is_meta)
+    found = ((n, known.get(memory_of(t))) for n, t in real)
     return {constant: name for constant, name in found if name is not None}
 
 

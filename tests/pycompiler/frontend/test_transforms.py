@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,9 @@ from compiling import context, in_turns
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from pycompiler.errors import PycompilerError
+from pycompiler.frontend.constant_names import recognised
 from pycompiler.frontend.export import export
+from pycompiler.frontend.tensor_names import memory_of
 
 Tensors = dict[str, torch.Tensor]
 MATRIX = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [0.1, 0.2, 0.3]])
@@ -57,6 +61,15 @@ def test_transforms(tmp_path: Path, training: bool | None) -> None:
         tensor = found[name].cpu()
         assert isinstance(tensor, torch.Tensor)
         torch.testing.assert_close(tensor, wanted, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_tensors_of_the_tracer_have_no_memory() -> None:
+    """Transforms leave some among the constants; torch may refuse their pointers."""
+    ours, left = torch.ones(3), torch.ones(3, device="meta")
+    torch._C._set_throw_on_mutable_data_ptr(left)
+    program: Any = SimpleNamespace(constants={"ours": ours, "left": left, "none": torch.ones(0)})
+    assert recognised(program, {memory_of(ours): "w"}) == {"ours": "w"}
+    assert recognised(program, {}) == {}
 
 
 def test_a_transform_beside_a_write_is_a_training_step() -> None:

@@ -116,7 +116,8 @@ def test_no_fault(case: str) -> None:
 
 #: What the text of our scripts does not tell: `TEXT.name` in these places.
 UNTOLD = {"result.total", "result.parts[1]", "function({'x': torch.ones(4, 4)})['out']"}
-UNTOLD |= {"sample_with(*compiled)"}
+UNTOLD |= {"sample_with(*compiled)", "stage", "value"}
+UNTOLD |= {"outputs['logits']", "outputs[f'{name}_out']"}
 
 
 def test_misspelt_names() -> None:
