@@ -19,6 +19,9 @@ from .cut_classes import Axes, Axis
 from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices
 
+#: guess: a class with more members by this factor than another one of a node is cut only if it must
+#: be. The cut would change the program of all of them.
+_SHARED = 8
 PADDING = 8  # slices may pad an axis by at most 1/8 of its length, unless nothing else helps
 
 
@@ -258,12 +261,12 @@ class Cuts:
     # -- the next cut --------------------------------------------------------------------------
 
     def choose(
-        self, node: MNNode, found: TimeSlices, factor: float, *, few: bool = False
+        self, node: MNNode, found: TimeSlices, factor: float
     ) -> tuple[tuple[Axis, int], ...]:
         """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
 
         For an anchored node several classes may be cut at once, because its operands share classes.
-        With ``few`` a cut that few other values share is better.
+        A cut that few other values share is better.
         """
         ours = {
             found.axes.of(axis): one
@@ -276,25 +279,26 @@ class Cuts:
             for one, cut in found.axes.of_node(node)
             if one in ours and self.finer(ours[one], 1.0) is not None
         ]
-        if LAYERS[node.op].anchored:
+        if LAYERS[node.op].anchored and cuts:
             sizes = [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts]
-            if tiles := best_tiles(node, found.graph, self.target, sizes, self.fraction):
-                return tiles
+            least = min(len(self.members[one]) for one, _ in cuts)
+            own = [it for it in sizes if len(self.members[it[0]]) <= _SHARED * least]
+            for some in [own, sizes][len(own) == len(sizes) :]:
+                if tiles := best_tiles(node, found.graph, self.target, some, self.fraction):
+                    return tiles
         if not cuts:
             return ()
-        one, _ = max(cuts, key=lambda item: self._rank(item[0], item[1], found, factor, few))
+        one, _ = max(cuts, key=lambda item: self._rank(item[0], item[1], found, factor))
         # If the class has no size that is small enough, take any finer one: later cuts do the rest.
         size = self.finer(one, factor) or self.finer(one, 1.0)
         assert size is not None
         return ((one, size),)
 
-    def _rank(
-        self, one: Axis, cut: Cut, found: TimeSlices, factor: float, few: bool
-    ) -> tuple[int, ...]:
+    def _rank(self, one: Axis, cut: Cut, found: TimeSlices, factor: float) -> tuple[int, ...]:
         """Return what is larger the better it is to cut a class."""
         words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
         place = min(number for _, number in cut.axes)
-        shared = len(self.members[one]).bit_length() if few else 0
+        shared = len(self.members[one]).bit_length()
         # A cut of an axis that lies in Addr leaves no unit without work.
         local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
         return -shared, one not in self.axes.joined, words, local, -place, self.now(one)

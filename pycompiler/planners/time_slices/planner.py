@@ -154,7 +154,7 @@ class _Search(Cuts):
                 undone += dict(chosen)
                 self.pruned.update(one for one in undone if undone.count(one) > 1)
                 self.forbidden.update(chosen)
-            tries = (self.choose(node, rough, factor, few=True) for factor, node in over)
+            tries = (self.choose(node, rough, factor) for factor, node in over)
             chosen = next(filter(None, tries), ())
             if not chosen:
                 break
@@ -193,7 +193,7 @@ class _Search(Cuts):
         pruned = set(self.pruned)
         for _ in range(_WIDE):
             over = sorted(wide(slices, self.target, self.fraction), key=lambda it: -it[0])
-            tries = (self.choose(node, slices, factor, few=True) for factor, node in over)
+            tries = (self.choose(node, slices, factor) for factor, node in over)
             chosen = next(filter(None, tries), ())
             if not chosen:
                 break
