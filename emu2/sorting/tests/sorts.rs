@@ -19,7 +19,7 @@ proptest! {
         prop_assert_eq!(&found, &wanted);
 
         let (mut wanted, mut found) = (items.clone(), items.clone());
-        wanted.sort_by(|a, b| b.0.cmp(&a.0));
+        wanted.sort_by_key(|one| Reverse(one.0));
         sorting::sort_by(&mut found, |a, b| b.0.cmp(&a.0));
         prop_assert_eq!(&found, &wanted);
 
