@@ -283,7 +283,7 @@ class Cuts:
             sizes = [(one, cut, (self.now(one), *self.halves(one))) for one, cut in cuts]
             least = min(len(self.members[one]) for one, _ in cuts)
             own = [it for it in sizes if len(self.members[it[0]]) <= _SHARED * least]
-            for some in [own, sizes][len(own) == len(sizes) :]:
+            for some in (own, sizes) if own != sizes else (sizes,):
                 if tiles := best_tiles(node, found.graph, self.target, some, self.fraction):
                     return tiles
         if not cuts:
