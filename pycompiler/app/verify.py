@@ -115,7 +115,7 @@ def _repeated(what: str, ports: Sequence[Port]) -> Iterator[str]:
     names = [port.key for port in ports if port.key]
     if len(set(names)) != len(names):
         yield f"two {what}s have one name"
-    if what != "output" and len({port.value for port in ports}) != len(ports):
+    if what not in ("output", "update") and len({port.value for port in ports}) != len(ports):
         yield f"two {what}s are one value"
 
 

@@ -71,11 +71,10 @@ class NodeRuns:
         self.function = DeviceFunction(app, board)
         self._values = GraphValues(graph, board.target)
         self.checks = Checks(graph)
+        self._kept = dict(app.constants)  #: Of what is not in DRAM.
         for name, type in types_of(app, app.inputs).items():
-            place = self.function.place(name, output=False)
-            if place is not None:
-                zeros = np.zeros(type.shape, numpy_dtype(type.elem))
-                place.write(np.asarray(inputs.get(name, zeros)))
+            zeros = np.zeros(type.shape, numpy_dtype(type.elem))
+            self._put(name, np.asarray(inputs.get(name, zeros)))
         for port in app.registered:
             self._put(port.value, app.constants[port.value])
         made = Fragments(board.target)
@@ -118,17 +117,19 @@ class NodeRuns:
 
     def _renew(self) -> None:
         """Give registered values what the run made of them, as a call of the function does."""
-        for port in self._app.updates:
-            old, new = (self._graph.values[name] for name in (port.key, port.value))
-            if not on_device(new):
-                self._put(port.key, self._app.constants[port.value])
-            elif old.addr != new.addr:
-                self._put(port.key, self._values.read(port.value, self._board.machine.read))
+        # A new value may be another registered value, as it was before any of them changes.
+        for name, array in [(port.key, self._value(port.value)) for port in self._app.updates]:
+            self._put(name, array)
+
+    def _value(self, name: str) -> Array:
+        there = on_device(self._graph.values[name])
+        return self._values.read(name, self._board.machine.read) if there else self._kept[name]
 
     def _put(self, name: str, array: Array) -> None:
-        """Write a value in DRAM."""
         value = self._graph.values[name]
-        if on_device(value):
+        if not on_device(value):
+            self._kept[name] = array
+        else:
             for group, words in enumerate(self._values.image(value).pack(array)):
                 self._board.machine.write("dram", words, addr=value.addr or 0, group=group)
 

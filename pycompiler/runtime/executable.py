@@ -129,7 +129,8 @@ class DeviceFunction:
             port.value: registry.share(port.key, _type(app, port.value), app.constants[port.value])
             for port in app.registered
         }
-        self._updates = {port.value: self._registered[port.key] for port in app.updates}
+        #: Each new value, with the registered value that it renews: one may renew several.
+        self._updates = [(port.value, self._registered[port.key]) for port in app.updates]
         read = {port.value for port in (*app.outputs, *app.updates)}
         read.update(*(one.inputs for one in app.segments if isinstance(one, HostSegment)))
         # The data may be that of a module which is trained on: what calls read must not change.
@@ -138,8 +139,7 @@ class DeviceFunction:
         self._in_place = {
             port.value: port.key
             for port in app.updates
-            if self._in_dram(port.value) is not None
-            and self._in_dram(port.value) == self._in_dram(port.key)
+            if self._in_dram(port.value) == self._in_dram(port.key) is not None
         }
         self._block = board.allocate(app.dram_words)
         self._bound_always: Bound | None = None
@@ -225,12 +225,14 @@ class DeviceFunction:
     def _update(self, values: Mapping[str, Array], bound: Bound) -> None:
         """Update registered values with the outputs of the call."""
         known = {*values, *bound, *self._registered, *self._constants} - {*self._in_place}
-        for name, registered in self._updates.items():
-            own = bound.get(name) or self._own(name)
-            if name in known or own is None:
-                registered.load(self._fetch(name, values, bound))
+        own = {n: None if n in known else bound.get(n) or self._own(n) for n, _ in self._updates}
+        # A new value may be another registered value, as it was before any of them changes.
+        arrays = {n: self._fetch(n, values, bound) for n, place in own.items() if place is None}
+        for name, registered in self._updates:
+            if (place := own[name]) is None:
+                registered.load(arrays[name])
             else:
-                registered.renew(own)
+                registered.renew(place)
 
     def _keep_results(self) -> None:
         """Save earlier results that are still in use: this call overwrites them."""

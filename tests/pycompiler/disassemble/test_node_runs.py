@@ -17,7 +17,7 @@ from pycompiler.disassemble.node_runs import NodeRuns, Record, Safety, log_lines
 from pycompiler.errors import PycompilerError
 from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
-from pycompiler.mlsdk import MNCoreSGD
+from pycompiler.mlsdk import MNCoreSGD, set_tensor_name
 from pycompiler.model_commands import commands
 from pycompiler.pfvm.session import Array
 from pycompiler.runtime.device import Board
@@ -162,25 +162,32 @@ def test_training_goes_on_from_run_to_run(tmp_path: Path) -> None:
     torch.manual_seed(1)
     model = nn.Linear(7, 3)
     optimizer = MNCoreSGD(model.parameters(), lr=0.1)
+    # What went before: the oldest is read, the others are copies that no operator reads.
+    past = [torch.zeros(3) for _ in range(3)]
     shared = context("emu2:mini")
+    for place, tensor in enumerate(past):
+        set_tensor_name(tensor, f"past{place}")
+        shared.register_buffer(tensor)
     shared.registry.register("model0", model)
     shared.registry.register("optimizer0", optimizer)
 
     def train(d: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(d["x"]), d["y"])
+        loss = nn.functional.mse_loss(model(d["x"]) + past[2], d["y"])
         loss.backward()
         optimizer.step()
+        for new, old in ((past[1], past[2]), (past[0], past[1]), (d["now"], past[0])):
+            old.copy_(new)
         return {"y": loss}
 
-    inputs = {"x": torch.randn(5, 7), "y": torch.randn(5, 3)}
+    inputs = {"x": torch.randn(5, 7), "y": torch.randn(5, 3), "now": torch.ones(3)}
     shared.compile(train, inputs, tmp_path / "out")
     arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
     function = load_function(tmp_path / "out", Board(load_target("mini")))
-    wanted = [function.run(arrays)["y"].values().tobytes() for _ in range(3)]
-    assert len(set(wanted)) == 3
+    wanted = [function.run(arrays)["y"].values().tobytes() for _ in range(5)]
+    assert len(set(wanted)) == 5
     runs, made = runner(tmp_path / "out", arrays), []
-    for number in range(3):
+    for number in range(5):
         records = runs.run(number, Safety.EVERY_RUN)
         assert [one for record in records for one in record.failed] == []
         made.append(output(runs))

@@ -16,7 +16,14 @@ from torch.nn.functional import cross_entropy
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from pycompiler.graph.layout_text import parse_layout
-from pycompiler.mlsdk import CompiledFunction, Context, MNCoreAdam, MNCoreOptimizer, MNCoreSGD
+from pycompiler.mlsdk import (
+    CompiledFunction,
+    Context,
+    MNCoreAdam,
+    MNCoreOptimizer,
+    MNCoreSGD,
+    set_tensor_name,
+)
 from pycompiler.runtime.dram import DramTensor
 from pycompiler.runtime.executable import DeviceFunction
 from pycompiler.scheduler import address_planner
@@ -162,6 +169,38 @@ def test_what_the_caller_still_reads_is_copied(tmp_path: Path) -> None:
         assert seen.cpu().tolist() == wanted
         shared.synchronize()
         assert weight.tolist() == [4.0, 5.0]
+
+
+@pytest.mark.parametrize("device", ["emu2:mini", "pfvm:cpu"])
+def test_new_values_are_other_registered_ones(tmp_path: Path, device: str) -> None:
+    """Two that change places, one that gets the old value of another, two that get one value."""
+    start = {name: torch.arange(3.0) + place for place, name in enumerate("abcdefgh")}
+    ours, theirs = ({n: t.clone() for n, t in start.items()} for _ in range(2))
+    shared = context(device)
+    for name, tensor in ours.items():
+        set_tensor_name(tensor, name)
+        shared.register_buffer(tensor)
+
+    def step(state: Tensors, x: torch.Tensor) -> Tensors:
+        before = state["a"].clone()
+        state["a"].copy_(state["b"])
+        state["b"].copy_(before)
+        state["c"].copy_(state["d"])
+        state["d"].add_(x)
+        state["e"].mul_(x)
+        state["f"].copy_(state["e"])
+        state["g"].zero_()
+        state["h"].zero_()
+        return {"y": state["e"] + state["a"]}
+
+    compiled = shared.compile(lambda d: step(ours, d["x"]), {"x": torch.ones(3)}, tmp_path / "step")
+    for call in range(4):
+        x = torch.full((3,), call + 1.5)
+        assert torch.equal(compiled({"x": x})["y"].cpu(), step(theirs, x)["y"])
+        compiled = shared.load_codegen_dir(tmp_path / "step")
+    shared.synchronize()
+    for name, tensor in theirs.items():
+        assert torch.equal(ours[name], tensor), name
 
 
 def test_another_order_gets_its_copy(tmp_path: Path) -> None:
