@@ -86,7 +86,7 @@ class Group:
     def find_origins(self) -> None:
         """Let what a Pad puts into a larger value be at its places there, where others let it.
 
-        What nodes hand each other has one origin.
+        What nodes hand each other has one origin. A ring has no places around it.
         """
         made, whole = {node.outputs[0] for node in self.nodes}, DisjointSets[str]()
         for node in self.nodes:
@@ -97,10 +97,10 @@ class Group:
         for node in reversed(self.nodes):
             for name in self.windows.keys() & {*node.inputs} - made:
                 source, back = self.source(name), -self.shift(name, node.outputs[0])
+                back[[*self.rings()]] = 0
                 if source in made and whole.root(source) not in still and back.max() > 0:
                     found = np.maximum(0, self.origins[source] + back)
-                    root = whole.root(source)
-                    self.origins |= {one: found for one in made if whole.root(one) == root}
+                    self.origins |= {n: found for n in made if whole.root(n) == whole.root(source)}
 
 
 @dataclass(frozen=True)
