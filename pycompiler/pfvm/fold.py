@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx
 from onnx import helper
 
@@ -15,14 +17,20 @@ from .with_nodes import with_nodes
 _MOST = 1 << 22
 
 
-def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``model`` with nodes that read only constants replaced by their results."""
+def fold_constants(
+    model: onnx.ModelProto, most: int = _MOST, kept_ops: Collection[str] = ()
+) -> onnx.ModelProto:
+    """Return ``model`` with nodes that read only constants replaced by their results.
+
+    Results of more than ``most`` elements, and those of ``kept_ops``, stay operators.
+    """
     types = known_types(model.graph)
     data = {t.name: t for t in model.graph.initializer}
     given = {value.name for value in model.graph.output}
     kept: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        results = _results(node, data, types, model)
+        small = node.op_type not in kept_ops
+        results = _results(node, data, types, model, most) if small else None
         if results is None or given & set(node.output):
             kept += [node] if results is None else _given(node, results, given, data)
         else:
@@ -69,12 +77,13 @@ def _results(
     data: dict[str, onnx.TensorProto],
     types: dict[str, Type],
     model: onnx.ModelProto,
+    most: int,
 ) -> list[onnx.TensorProto] | None:
     """Return the results of a node, or None if they cannot or should not be computed."""
     if node.op_type == "Constant":
         tensor = constant(node)
         return None if tensor is None else [_copy(tensor, node.output[0])]
-    found = computed(node, data, types, model, _MOST)
+    found = computed(node, data, types, model, most)
     if found is None:
         return None
     return [tensor_of(array, name) for array, name in zip(found, node.output, strict=True)]

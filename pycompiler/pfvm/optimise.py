@@ -1,9 +1,9 @@
 """The PFVM stage: makes an equivalent smaller model from operators that the device knows.
 
-onnxscript folds constants and joins Pads with convolutions. Passes of onnx-ir merge equal nodes and
-equal constants and drop unused nodes. :mod:`.decompose` rewrites operators, :mod:`.batch_norm`
-folds normalizations into products. The names of inputs and outputs and the source lines of nodes
-stay.
+Constants are folded; onnxscript computes with shapes and joins Pads with convolutions. Passes of
+onnx-ir merge equal nodes and equal constants and drop unused nodes. :mod:`.decompose` rewrites
+operators, :mod:`.batch_norm` folds normalizations into products. The names of inputs and outputs
+and the source lines of nodes stay.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import onnx
@@ -23,7 +22,7 @@ from onnx_ir.passes.common import (
     NameFixPass,
     RemoveUnusedNodesPass,
 )
-from onnxscript.optimizer import fold_constants
+from onnxscript import optimizer
 from onnxscript.rewriter.rules.common import fuse_pad_into_conv_rule
 
 from ..errors import PycompilerError, error
@@ -31,6 +30,7 @@ from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
 from .flat_products import unflatten_products
+from .fold import fold_constants
 from .head_products import use_heads
 from .held import from_proto, to_proto
 from .host_groups import open_values, with_host_groups
@@ -48,27 +48,21 @@ from .well_formed import check_model
 # Larger results of constant nodes are not folded, so that the model does not grow.
 _MOST_FOLDED = 1 << 20
 
-#: Operators whose results may be much larger than their operands.
-_GROWING = frozenset({"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile"})
+#: Operators of constants that stay: of integers the device makes products, and it fills itself.
+_KEPT = frozenset({"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"})
 
 
 def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the optimised model; ``model`` is unchanged. P0103, P0108, P0120."""
     check_model(model)
     plain, registered = detach(model)
-    prepared = settle_empty(prepare(plain))
+    prepared = fold_constants(settle_empty(prepare(plain)), _MOST_FOLDED, _KEPT)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         made = from_proto(prepared)
         write_out_bernoulli(made)
         with hidden(made), np.errstate(all="ignore"):  # what it folds may divide by 0
-            fold_constants(
-                made,
-                input_size_limit=_MOST_FOLDED,
-                output_size_limit=_MOST_FOLDED,
-                should_fold=_is_small,
-            )
             for row in OPTIMISATIONS:
                 if row.any_opset or opset_of(prepared) >= OLDEST:
                     row.run(made)
@@ -94,15 +88,9 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     return attach(result, registered)
 
 
-def _is_small(node: ir.Node) -> bool | None:
-    """Return False for results that may be large: the library computes first and measures then."""
-    for value in node.outputs:
-        shape = value.shape
-        if shape is not None and shape.is_static() and prod(shape.numpy()) > _MOST_FOLDED:
-            return False
-        if node.op_type in _GROWING and (shape is None or not shape.is_static()):
-            return False
-    return None
+def fold_shapes(model: ir.Model) -> None:
+    """Compute with shapes, in place. onnx's evaluator, which it has for values, is often wrong."""
+    optimizer.fold_constants(model, should_fold=lambda node: False)
 
 
 def drop_identities(model: ir.Model) -> None:
@@ -124,7 +112,7 @@ def drop_identities(model: ir.Model) -> None:
                     continue
                 source.name = copy.name
             source.type = source.type or copy.type
-            source.shape = source.shape or copy.shape
+            source.shape = copy.shape if source.shape is None else source.shape
             copy.replace_all_uses_with(source, replace_graph_outputs=True)
             graph.remove(node, safe=True)
 
@@ -148,6 +136,7 @@ def join_pads(model: ir.Model) -> None:
 
 #: The rewrites of a model, in the order in which they run.
 OPTIMISATIONS = (
+    Optimisation(fold_shapes),
     Optimisation(decompose, "powers are products"),
     Optimisation(join_pads),
     Optimisation(fold_batch_norms, "weights are rounded once more, by 2^-24"),

@@ -23,7 +23,7 @@ from .declared import inferred, static_shape
 from .device_functions import inlined
 from .held import Array as Array
 from .held import array_of, hold, holding, is_held, tensor_of, whole
-from .names import keys
+from .names import keys, nodes_of
 from .nans import with_forms
 from .random import taken_for_functions
 from .reference_operators import REFERENCE
@@ -38,6 +38,10 @@ _CUDA = "CUDAExecutionProvider"
 _LACKS = re.compile(r"node (?:with name '|\()([^')]+)")
 #: Its optimisers that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
+#: Those that join two roundings into one, or round a result that is not to be rounded.
+_WRONG_FOR_ROUNDING = [
+    *("DoubleQDQPairsRemover", "TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider")
+]
 
 
 def has_cuda() -> bool:
@@ -135,11 +139,13 @@ class _PlainSession:
         made = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
         values = [made(np.ascontiguousarray(array_of(t)), t.data_type) for t in held]
         options.add_external_initializers([t.name for t in held], values)
+        rounds = any(node.op_type == "QuantizeLinear" for node in nodes_of(self._model.graph))
+        wrong = _WRONG_FOR_RANDOM if taken_for_functions(self._model.graph) else []
         self._session = onnxruntime.InferenceSession(
             self._model.SerializeToString(),
             options,
             providers=list(_PROVIDERS.get()),
-            disabled_optimizers=_WRONG_FOR_RANDOM if taken_for_functions(model.graph) else [],
+            disabled_optimizers=[*wrong, *(_WRONG_FOR_ROUNDING if rounds else ())],
         )
 
     @property
