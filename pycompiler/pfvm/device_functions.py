@@ -83,5 +83,13 @@ def inlined(model: onnx.ModelProto, *, all_of_them: bool = True) -> onnx.ModelPr
     kept = [(f.domain, f.name) for f in model.functions if f.domain == DEVICE and not all_of_them]
     if len(kept) == len(model.functions):
         return model
-    made: onnx.ModelProto = onnx.inliner.inline_selected_functions(model, kept, exclude=True)
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    defaults = {(f.domain, f.name, f.overload): f.attribute_proto for f in model.functions}
+    for node in (node for part in (whole.graph, *whole.functions) for node in nodes_of(part)):
+        # onnx's inliner takes attributes that a call leaves out for those of the operators inside.
+        own = defaults.get((node.domain, node.op_type, node.overload), ())
+        given = {attribute.name for attribute in node.attribute}
+        node.attribute.extend(one for one in own if one.name not in given)
+    made: onnx.ModelProto = onnx.inliner.inline_selected_functions(whole, kept, exclude=True)
     return made

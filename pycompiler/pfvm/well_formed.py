@@ -32,6 +32,8 @@ _DEEPEST = 32
 
 _Known = onnx.TensorProto.DataType
 
+_SPARSE = "is a sparse tensor, which is not read: make it dense"
+
 
 def check_model(model: onnx.ModelProto) -> None:
     """Refuse a model that is not well formed (P0108) or too large (P0120)."""
@@ -111,6 +113,8 @@ def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
             elem = info.type.tensor_type.elem_type
             if info.type.HasField("tensor_type") and elem not in _Known.values():
                 yield f"`{info.name}` has data type {elem}, which ONNX does not have"
+        for sparse in body.sparse_initializer:
+            yield f"`{sparse.values.name}` {_SPARSE}"
         for tensor in body.initializer:
             yield from tensor_faults(tensor)
         names = Counter(tensor.name for tensor in body.initializer)
@@ -132,6 +136,8 @@ def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> I
     except (ValueError, TypeError) as problem:
         yield f"{where}: {problem}"
         return
+    if isinstance(value, onnx.SparseTensorProto):
+        yield f"{where} {_SPARSE}"
     if isinstance(value, onnx.TensorProto):
         yield from tensor_faults(value)
     typed = attribute.name in ("to", "dtype") and isinstance(value, int)

@@ -17,6 +17,7 @@ from pycompiler.frontend.export import export
 from pycompiler.frontend.import_onnx import import_onnx
 from pycompiler.machine import load_target
 from pycompiler.pfvm.names import keys, set_keys
+from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
 
 Tensors = dict[str, torch.Tensor]
@@ -324,6 +325,24 @@ def test_bad_models(text: str, code: str) -> None:
     with pytest.raises(PycompilerError) as caught:
         import_onnx(model, load_target("mini"))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_sparse_tensors_are_refused_by_name(constant: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[4] a) => (float[4] b) { b = Add(a, w) }'
+    )
+    values, places = (onnx.helper.make_tensor("w", kind, [1], [2]) for kind in (1, 7))
+    sparse = onnx.helper.make_sparse_tensor(values, places, [4])
+    if constant:
+        model.graph.node.insert(
+            0, onnx.helper.make_node("Constant", [], ["w"], sparse_value=sparse)
+        )
+    else:
+        model.graph.sparse_initializer.append(sparse)
+    onnx.checker.check_model(model)
+    with pytest.raises(PycompilerError, match=r"P0108.*w.*is a sparse tensor"):
+        optimise(model)
 
 
 @pytest.mark.parametrize(

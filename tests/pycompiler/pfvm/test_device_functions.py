@@ -87,6 +87,30 @@ def test_functions_of_a_user_in_the_domain() -> None:
     np.testing.assert_array_equal(*run(made, feed).values(), *results(model, feed))
 
 
+def test_defaults_of_functions_of_a_user() -> None:
+    """A call, in a body or in another function too, may leave out an attribute with a default."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18, "own": 1]>
+        g (float[5] x, bool t) => (float[5] y, float[5] z) {
+            a = own.steep <alpha = 0.25> (x)
+            y = own.twice (a)
+            z = If (t) <then_branch = yes () => (float[5] b) { b = own.steep(x) },
+                        else_branch = no () => (float[5] c) { c = Neg(x) }>
+        }
+        <domain: "own", opset_import: ["": 18]>
+        steep <alpha: float = 0.5> (v) => (w) { w = LeakyRelu <alpha: float = @alpha> (v) }
+        <domain: "own", opset_import: ["": 18, "own": 1]>
+        twice <alpha: float = 0.75> (v) => (w) {
+            u = own.steep <alpha: float = @alpha> (v)
+            w = own.steep (u)
+        }"""
+    )
+    feed = {"x": np.linspace(-2, 1, 5, dtype=np.float32), "t": np.array(True)}
+    made, _ = compiled(model)
+    for found, wanted in zip(run(made, feed).values(), results(model, feed), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2.0**-20)
+
+
 @pytest.mark.parametrize("op", ["MNCorePick", "MNCorePick.y", "Relu", "Foo"])
 @pytest.mark.parametrize("inside", [False, True])
 def test_calls_without_a_function_are_refused(op: str, inside: bool) -> None:
