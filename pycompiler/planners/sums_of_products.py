@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from ..graph.draft import Edit
 from ..graph.graph import MNNode
+from ..graph.layout import UNIT_LEVELS, Level
 from ..graph.rewrite import Part, Pattern, Rewrite
 from ..layers.operators import LAYERS
 from ..layers.sum_of_products import SUM_OF_PRODUCTS
+from ..machine import Target
+
+
+def _few(count: int, target: Target) -> bool:
+    """Whether so many products take a step: less than the padding of a second factor.
+
+    guess: a vector for each PE of a MAB may lie in one PE, where nothing has padding.
+    """
+    ranges = [target.level_range[level.value] for level in UNIT_LEVELS]
+    return target.cycles * target.level_range[Level.PE.value] < count <= prod(ranges)
 
 
 def _joined(nodes: Sequence[MNNode], part: Part) -> Edit | None:
@@ -20,8 +32,13 @@ def _joined(nodes: Sequence[MNNode], part: Part) -> Edit | None:
     made = replace(total, op=SUM_OF_PRODUCTS, inputs=product.inputs)
     values = [part.values[name] for name in product.inputs]
     dtypes = [value.dtype for value in (*values, part.values[total.outputs[0]])]
-    same = {value.shape for value in values} == {part.values[product.outputs[0]].shape}
-    if not same or LAYERS[SUM_OF_PRODUCTS].unsupported(made, part.graph, dtypes) is not None:
+    shape, target = part.values[product.outputs[0]].shape, part.facts.target
+    # Only a dot product of two values has more factors than results.
+    joins = {value.shape for value in values} == {shape} and not (
+        len({*made.inputs}) > prod(part.values[total.outputs[0]].shape)
+        and _few(prod(shape), target)
+    )
+    if not joins or LAYERS[SUM_OF_PRODUCTS].unsupported(made, part.graph, dtypes) is not None:
         return None
     return Edit(gone={product.name}, instead={total.name: made})
 

@@ -158,7 +158,7 @@ def _elementwise(rng: random.Random) -> Drawn:
 
 
 def _products(rng: random.Random) -> Drawn:
-    net = Net(rng, *_shape(rng))
+    net = Net(rng, rng.randrange(7, 12), _shape(rng)[1])
     product = net.put("Mul", "x", net.input(*net.inputs["x"]))
     return net.model([net.put("ReduceSum", product, net.ints(1), keepdims=0)]), _data(
         net, whole=True

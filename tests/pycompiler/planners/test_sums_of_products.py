@@ -80,6 +80,22 @@ def test_products_that_stay(nodes, outputs, why) -> None:  # type: ignore[no-unt
     assert SUM_OF_PRODUCTS not in found, why
 
 
+@pytest.mark.parametrize(
+    ("factors", "size", "joined"),
+    [("xz", 16, True), ("xz", 17, False), ("xz", 32, False), ("xz", 33, True), ("xx", 27, True)],
+)
+def test_few_products_stay(factors: str, size: int, joined: bool) -> None:
+    """Where units have one product at most, padding of a second factor would take longer."""
+    nodes = [("Mul", [*factors], "m"), ("ReduceSum", ["m", "axes"], "y")]
+    shapes = dict.fromkeys(factors, (size,))
+    result, found = operators(nodes, shapes, ["y"], {"axes": AXES})
+    assert (SUM_OF_PRODUCTS in found) == joined
+    draw = np.random.default_rng(size)
+    data = {name: draw.uniform(-2, 2, size).astype(np.float32) for name in shapes}
+    wanted = (data[factors[0]].astype(float) * data[factors[1]]).sum(keepdims=True)
+    np.testing.assert_allclose(run(result, data)["y"], wanted, rtol=1e-5, atol=1e-4)
+
+
 def test_slices_of_the_batch_add_their_sums() -> None:
     nodes = [("Mul", ["x", "z"], "m"), ("ReduceSum", ["m", "axes"], "y")]
     shapes = {"x": (24, 40), "z": (24, 40)}
