@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
 from .emit.fragment_cache import Fragments
+from .emit.line_table import spans
 from .emit.segments import MERGED, emit_segments
 from .errors import PycompilerError
 from .frontend.import_onnx import ImportedModel
@@ -23,7 +24,7 @@ from .layers.operators import RULES
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
-from .planners.equal_parts import shortened
+from .planners.equal_parts import repeats, shortened
 from .planners.given import Given
 from .planners.layout import LayoutFacts
 from .planners.location import check_room, plan_locations
@@ -255,17 +256,18 @@ def _of_one_layer(
     """
     if (short := shortened(graph, {})) is None:
         return None
-    known.large, (layer, stands) = True, short
+    known.large = True
     tried: list[tuple[int, SlicedLayouts]] = []
 
     def plan(one: SlicedLayouts) -> None:
         with suppress(PycompilerError):  # it does not fit
-            one.plan(one.lay_out(layer))
+            one.plan(one.lay_out(short.graph))
             tried.append((judge(one), one))
 
     fit = replace(given, time_slice="fit") if given.time_slice == "auto" else given
     for weights in _WEIGHTS:
-        plan(SlicedLayouts(target, fit, seen := replace(known, weights=weights, choice={})))
+        seen = replace(known, weights=weights, choice={}, times=short.times)
+        plan(SlicedLayouts(target, fit, seen))
         if seen.work > CHEAP:
             break
     if tried and fit != given:
@@ -273,22 +275,30 @@ def _of_one_layer(
     if not tried:
         return None
     best = min(tried, key=lambda one: one[0])[1]
-    like = Like(best.sizes(stands, graph.values))
-    return SlicedLayouts(target, given, replace(best.known, choice=best.choice()), like)
+    like = Like(best.sizes(short.stands, graph.values))
+    kept = replace(best.known, choice=best.choice(), times={})
+    return SlicedLayouts(target, given, kept, like)
 
 
 def _cycles(sliced: SlicedLayouts, renewed: Mapping[str, str], fragments: Fragments) -> int:
-    """Return the cycles of planned layouts, with one scheduler for all that may follow.
+    """Return the cycles of planned layouts, those of a node as often as the graph has it.
 
-    Then all schedulers get the same layouts, and results have the same bits.
+    They are scheduled by one scheduler, whichever may follow. Then all schedulers get the same
+    layouts, and results have the same bits.
     """
     target, given, overrides = sliced.target, sliced.given, sliced.given.overrides
     facts = facts_of(target, given, (), {})
     graph = rewritten(sliced.cut(), SLICED, facts, (*STRUCTURE, *RULES))
     graph = SCHEDULERS["spill_opt"](graph, target, given.sram_budget, overrides, renewed)
     graph = plan_addresses(graph, target, overrides, renewed)
+    times = repeats(graph, sliced.known.times)
     codes = (one.code for one in emit_segments(graph, fragments, MERGED))
-    return sum(code.cycles for code in codes if code is not None)
+    return sum(
+        (span.stop - span.start) * times[code.nodes[span.node].node]
+        for code in codes
+        if code is not None
+        for span in spans(code.runs, code.cycles)
+    )
 
 
 def _counts(graph: MNGraph) -> dict[str, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..graph.graph import MNGraph, MNNode
 from ..graph.layout import Layouts
@@ -66,11 +67,36 @@ class _Chain:
 _Link = tuple[_Chain, int, int]
 
 
-def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, str]] | None:
+class Short(NamedTuple):
+    """A graph without the nodes that others stand for.
+
+    ``stands`` maps each value that is absent to the one that stands for it. ``times`` says of each
+    node for how many it stands, with itself.
+    """
+
+    graph: MNGraph
+    stands: Mapping[str, str]
+    times: Mapping[str, int]
+
+
+def repeats(graph: MNGraph, times: Mapping[str, int]) -> dict[str, int]:
+    """Return how often the whole graph has each node of a short one, or what was made of it.
+
+    ``times`` are those of a :class:`Short`. A node that it does not know, such as a switch, is
+    there as often as what reads its results.
+    """
+    readers, found = graph.readers(), dict[str, int]()
+    for node in reversed(graph.nodes):
+        behind = (found.get(one.name, 1) for out in node.outputs for one in readers.get(out, ()))
+        own = times.get(node.origin or node.name)
+        found[node.name] = max(behind, default=1) if own is None else own
+    return found
+
+
+def shortened(graph: MNGraph, wanted: Layouts) -> Short | None:
     """Return the graph without the nodes that others stand for; None if they are few.
 
-    And a map from each value that is absent to the one that stands for it. Parts differ if layouts
-    are ``wanted`` for values of one of them only.
+    Parts differ if layouts are ``wanted`` for values of one of them only.
     """
     makers = {
         name: (number, place)
@@ -86,9 +112,11 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
         (dropped, moved), _left_out(graph, makers, owners, alone=True), key=lambda one: len(one[0])
     )
     stands: dict[str, str] = {}
+    times = Counter(node.name for number, node in enumerate(graph.nodes) if number not in dropped)
     for number in dropped:
         chain = owners[number]
         node, first = graph.nodes[number], graph.nodes[chain.like(number, chain.kept()[0])]
+        times[first.name] += 1
         own = zip((*node.outputs, *node.inputs), (*first.outputs, *first.inputs), strict=True)
         stands |= {n: other for n, other in own if n in node.outputs or n not in makers}
     nodes = []
@@ -98,7 +126,7 @@ def shortened(graph: MNGraph, wanted: Layouts) -> tuple[MNGraph, Mapping[str, st
             nodes.append(replace(node, inputs=inputs))
             for name in (*inputs, *node.outputs):
                 stands.pop(name, None)
-    return _with_only(nodes, graph), stands
+    return Short(_with_only(nodes, graph), stands, times)
 
 
 def _with_only(nodes: Sequence[MNNode], graph: MNGraph) -> MNGraph:

@@ -81,10 +81,10 @@ def _lpz(
 ) -> Laid:
     stands, taken = None, None
     if family is None and (short := shortened(graph, wanted)) is not None:
-        known.large, stands = True, short[1]
+        known.large, stands = True, short.stands
         if not known.choice:
-            wanted_there = {n: one for n, one in wanted.items() if n in short[0].values}
-            first = LayoutPlannerZ(short[0], target, wanted_there, known)
+            wanted_there = {n: one for n, one in wanted.items() if n in short.graph.values}
+            first = LayoutPlannerZ(short.graph, target, wanted_there, known)
             first.run()
             taken = first.taken
     planner = LayoutPlannerZ(graph, target, wanted, known, family, stands)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...code.nest import Nest
-from ...cost.moves import latency_steps
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layouts, Level, Ways
+from ...graph.layout import Layouts, Ways
 from ...machine import Target
 from ...pfvm.device_functions import TILE_FACTS, TILE_RINGS, TILES
 from ..base import Cut, OtherLm, not_apart
@@ -16,7 +15,7 @@ from ..switch.pass_code import aside_of
 from .axes import other_axes
 from .code import tiles_code
 from .layouts import late_ways, refusals, ways
-from .plan import Exchange, plan
+from .plan import plan
 
 
 class Tiles(Moving, OtherLm):
@@ -55,19 +54,6 @@ class Tiles(Moving, OtherLm):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         yield from not_apart(source, result)
         yield from refusals(node, graph, target)
-
-    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Return the steps, with waits of its own for each side of a halo between L2Bs.
-
-        guess: sides cross together, but what follows waits for them, and other nodes hide little.
-        """
-        steps = plan(node, graph, target).steps
-        more = sum(
-            len(one.parts) - 1
-            for one in steps
-            if isinstance(one, Exchange) and one.level is Level.L2B
-        )
-        return super().cost(node, graph, target) + 2 * latency_steps(target) * more
 
     def code(self, node: MNNode, graph: MNGraph, target: Target) -> Nest:
         """Return the code: copies, then the exchange of halos axis by axis."""

@@ -15,9 +15,10 @@ from ...graph.layout import Layout
 from .costs import TOO_LARGE, Costs
 from .pools import POOL, Candidate, Pools, Variable
 
-#: How many answers to one layout a variable keeps, how many layouts it passes on, and how many
-#: candidates it may have in the end.
-ANSWERS, PASSED_ON, MOST = 2, 4, 8 * POOL
+#: How many answers to one layout a variable gives at first, and how many at most.
+ANSWERS, MANY = 2, 8
+#: How many candidates a variable may have in the end.
+MOST = 8 * POOL
 
 
 class Seed(NamedTuple):
@@ -36,38 +37,48 @@ def carry_seeds(pools: Pools, seeds: Sequence[Seed], costs: Costs) -> None:
     carry(pools, carried, costs)
 
 
-def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
-    """Add candidates near the choice ``chosen``; whether there are any new ones."""
+def grow(pools: Pools, chosen: Sequence[int], costs: Costs, answers: int = ANSWERS) -> bool:
+    """Add candidates near the choice ``chosen``; whether there are any new ones.
+
+    Each variable gives at most so many ``answers`` to a layout, and passes on twice as many.
+    """
     carried: list[list[Candidate]] = [
         [variable.pool[choice]] for variable, choice in zip(pools.variables, chosen, strict=True)
     ]
-    return carry(pools, carried, costs)
+    return carry(pools, carried, costs, answers)
 
 
-def carry(pools: Pools, carried: Sequence[list[Candidate]], costs: Costs) -> bool:
+def carry(
+    pools: Pools, carried: Sequence[list[Candidate]], costs: Costs, answers: int = ANSWERS
+) -> bool:
     """Carry candidates through the graph, with the data and against it; whether any were new.
 
     ``carried`` has the candidates to carry for each variable; new ones are appended.
     """
     before = sum(len(variable.pool) for variable in pools.variables)
     for node in pools.switches:
-        _pass_on(pools, carried, costs, node.inputs[0], node.outputs[0])
+        _pass_on(pools, carried, costs, node.inputs[0], node.outputs[0], answers)
     for node in reversed(pools.switches):
-        _pass_on(pools, carried, costs, node.outputs[0], node.inputs[0])
+        _pass_on(pools, carried, costs, node.outputs[0], node.inputs[0], answers)
     return sum(len(variable.pool) for variable in pools.variables) > before
 
 
 def _pass_on(
-    pools: Pools, carried: Sequence[list[Candidate]], costs: Costs, giver: str, taker: str
+    pools: Pools,
+    carried: Sequence[list[Candidate]],
+    costs: Costs,
+    giver: str,
+    taker: str,
+    answers: int,
 ) -> None:
     number = pools.of[taker]
     variable = pools.variables[number]
     if variable.fixed:
         return
     for layout in _layouts(carried[pools.of[giver]], giver):
-        if len(carried[number]) > PASSED_ON:
+        if len(carried[number]) > 2 * answers:
             return
-        for answer in _answers(pools, variable, costs, taker, layout):
+        for answer in _answers(pools, variable, costs, taker, layout)[:answers]:
             if answer not in carried[number] and variable.add(answer, MOST):
                 carried[number].append(answer)
 
@@ -93,6 +104,6 @@ def _answers(
         (int(steps) + costs.node(node, pools.all_of(node, answer)), index)
         for index, (answer, steps) in enumerate(zip(answers, near, strict=True))
     )
-    best = [answers[index] for steps, index in ranked[:ANSWERS] if steps < TOO_LARGE]
+    best = [answers[index] for steps, index in ranked[:MANY] if steps < TOO_LARGE]
     variable.answers[name, layout] = best
     return best

@@ -6,6 +6,7 @@ share most entries.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...graph.dtypes import MNDtype
@@ -35,14 +36,15 @@ class Known:
 
     It is for one machine. Costs of transfers and switches have ``weights``. With ``apart``,
     searches try one family for all regions last, not first. ``large``: a graph is one in which a
-    layer stands for others. ``work`` counts the costs of variables and pairs that searches have
-    taken in. ``choice`` has what searches chose for variables that are alike. ``kinds`` numbers
-    nodes that differ only in names and layouts.
+    layer stands for others; ``times`` says how often the whole graph has its nodes. ``work`` counts
+    the costs of variables and pairs that searches have taken in. ``choice`` has what searches chose
+    for variables that are alike. ``kinds`` numbers nodes that differ only in names and layouts.
     """
 
     weights: Weights = Weights()
     apart: bool = False
     large: bool = False
+    times: Mapping[str, int] = field(default_factory=dict)
     work: int = 0
     choice: dict[object, tuple[Layouts, Plan | None]] = field(default_factory=dict)
     kinds: dict[object, int] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from ..first_arrival import FirstArrival
 from .across import add_across
 from .costs import TOO_LARGE, Costs
 from .families import add_everywhere, add_families, input_families
-from .growth import MOST, Seed, carry_seeds, grow
+from .growth import ANSWERS, MANY, MOST, Seed, carry_seeds, grow
 from .held import move_held
 from .in_order import add_in_order
 from .known import Known
@@ -96,6 +96,7 @@ class LayoutPlannerZ:
             best = min(best, start, key=self.tables.total)
             near = alike and (self.near or self.costs.known.work > CHEAP)
             best = self._turned(self._grown(self._search(best))) if near else self._anew(best)
+            best = self._turned(self._grown(best, MANY))
         self.after = self.tables.estimate(best)
         out = Laid({})
         for one, choice in zip(variables, best, strict=True):
@@ -238,11 +239,11 @@ class LayoutPlannerZ:
             found = self._search(start, SOON)
         return found
 
-    def _grown(self, best: list[int]) -> list[int]:
+    def _grown(self, best: list[int], answers: int = ANSWERS) -> list[int]:
         """Return a choice at least as cheap as ``best``, found among candidates near it."""
         for _ in range(GROWTHS):
             now = self.tables.total(best)
-            if not grow(self.pools, best, self.costs):
+            if not grow(self.pools, best, self.costs, answers):
                 break
             self.tables.take_in()
             best = self._search(best)

@@ -41,6 +41,8 @@ _CLOSE = 8  # the most cuts that are laid out by the better planner
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 _WORTH = 1 / 64  # cuts are tried if the nodes that they touch take this part of all steps
 _WIDE = 3  # the most cuts of wide values that are tried
+_COMMON = 64  # guess: a class of more values is cut only if it must be: all plans change with it
+_HIDDEN = 1 / 32  # guess: the part of all steps that slices of matrices hide, at the least
 
 
 class LayOut(Protocol):
@@ -191,6 +193,7 @@ class _Search(Cuts):
         layouts that fit.
         """
         pruned = set(self.pruned)
+        self.pruned |= {one for one, members in self.members.items() if len(members) > _COMMON}
         for _ in range(_WIDE):
             over = sorted(wide(slices, self.target, self.fraction), key=lambda it: -it[0])
             tries = (self.choose(node, slices, factor) for factor, node in over)
@@ -217,25 +220,30 @@ class _Search(Cuts):
                 continue
             tried.append(dict(self.sizes))
             new = {one for one, size in self.sizes.items() if size != before.get(one)}
-            faster = self._faster(slices, new, before)
+            faster = self._faster(slices, new, before, _HIDDEN)
             if faster is not None:
                 slices, before = faster, dict(self.sizes)
         self.sizes = before
         return slices
 
     def _faster(
-        self, slices: TimeSlices, classes: set[Axis], before: dict[Axis, int]
+        self,
+        slices: TimeSlices,
+        classes: set[Axis],
+        before: dict[Axis, int],
+        hidden: float = 0.0,
     ) -> TimeSlices | None:
         """Lay out the graph with other cuts of some classes.
 
-        None, and the sizes ``before``, if it does not fit or does not get faster than ``slices``.
+        None, and the sizes ``before``, if it does not fit or does not get faster than ``slices``,
+        where the cuts hide the part ``hidden`` of all steps.
         """
         if self._may_gain(slices, classes):
             # Slices may have no way between layouts, or none that goes with forced ones.
             with suppress(PlanError):
                 candidate = self.laid_out(last=True)
                 steps = [estimated_steps(one, self.target) for one in (slices, candidate)]
-                if steps[1] < steps[0] and self._fits(candidate):
+                if steps[1] < (1 + hidden) * steps[0] and self._fits(candidate):
                     return candidate
         self.sizes = before
         return None

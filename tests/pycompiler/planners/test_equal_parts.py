@@ -17,11 +17,11 @@ from onnx.reference import ReferenceEvaluator
 
 from pycompiler import layout_passes
 from pycompiler.frontend.import_onnx import import_onnx
-from pycompiler.graph.graph import MNGraph
+from pycompiler.graph.graph import MNGraph, MNNode
 from pycompiler.graph.layout import Layout
 from pycompiler.machine import load_target
 from pycompiler.planners import equal_parts, layout
-from pycompiler.planners.equal_parts import KEPT, shortened
+from pycompiler.planners.equal_parts import KEPT, repeats, shortened
 from pycompiler.planners.layout import LayoutFacts, plan_layouts
 from pycompiler.planners.location import plan_locations
 from pycompiler.planners.lpz.known import Known, Weights
@@ -115,13 +115,15 @@ def test_layers_are_found() -> None:
         whole = graph_of(blocks(("weight", "bias", "relu", "start"), 7, all_out=all_out))
         found = shortened(whole, {})
         assert found is not None
-        graph, stands = found
+        graph, stands, times = found
         # The first block reads an input, and the last may make the only output. One more stays.
         assert len(whole.nodes) - len(graph.nodes) == 2 * (7 - 1 - (1 if all_out else 2))
         kept = graph.device_values()
         assert {*stands.values()} <= kept
         assert kept.isdisjoint(stands)
         assert kept | {*stands} == whole.device_values()
+        assert sum(times.values()) == len(whole.nodes)
+        assert max(times.values()) == len(whole.nodes) // 2 - len(graph.nodes) // 2 + 1
 
 
 def test_drawn_blocks() -> None:
@@ -139,7 +141,7 @@ def test_drawn_blocks() -> None:
         assert found is not None or count <= KEPT + 2
         if found is None:
             return
-        graph, stands = found
+        graph, stands, _ = found
         check_short(whole, graph, stands)
         makers = graph.producers()
         for node in whole.nodes:
@@ -167,6 +169,26 @@ def test_a_part_with_a_wanted_layout_differs() -> None:
     assert "relu4.1" not in found[1].values()
 
 
+def test_moves_are_there_as_often_as_what_reads_them() -> None:
+    """A node that the map does not know takes the larger count behind it."""
+
+    def node(name: str, *inputs: str) -> MNNode:
+        return MNNode(name, "Relu", inputs, (f"{name}.out",))
+
+    nodes = (
+        node("moved", "x"),
+        node("layer", "moved.out"),
+        node("behind", "layer.out"),
+        node("head", "behind.out"),
+        node("result", "head.out"),
+    )
+    graph = MNGraph("moves", "mini", outputs=(("y", "result.out"),), nodes=nodes)
+    found = repeats(graph, {"layer": 12, "head": 1})
+    assert found == {"moved": 12, "layer": 12, "behind": 1, "head": 1, "result": 1}
+    slices = tuple(replace(one, name=f"{one.name}/1", origin=one.name) for one in nodes)
+    assert repeats(replace(graph, nodes=slices), {"layer": 12})["layer/1"] == 12
+
+
 @pytest.mark.parametrize("read", ["relu1.1", "relu3.1"])
 def test_parts_that_others_read_stay(read: str) -> None:
     assert shortened(graph_of(blocks(("weight", "relu"), 6)), {}) is not None
@@ -186,7 +208,7 @@ def test_ways_back_belong_to_their_layers() -> None:
         whole = graph_of(ways_back(count))
         found = shortened(whole, {})
         assert found is not None
-        graph, stands = found
+        graph, stands, _ = found
         check_short(whole, graph, stands)
         for layer in range(count):
             # Layers at the ends have other neighbours.
