@@ -29,8 +29,8 @@ def fold_constants(
     given = {value.name for value in model.graph.output}
     kept: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        small = node.op_type not in kept_ops
-        results = _results(node, data, types, model, most) if small else None
+        stays = node.op_type in kept_ops
+        results = None if stays else _results(node, data, types, model, most)
         if results is None or given & set(node.output):
             kept += [node] if results is None else _given(node, results, given, data)
         else:

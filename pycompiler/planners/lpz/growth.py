@@ -53,7 +53,8 @@ def carry(
 ) -> bool:
     """Carry candidates through the graph, with the data and against it; whether any were new.
 
-    ``carried`` has the candidates to carry for each variable; new ones are appended.
+    ``carried`` has the candidates to carry for each variable; new ones are appended. ``answers``
+    are those of :func:`grow`.
     """
     before = sum(len(variable.pool) for variable in pools.variables)
     for node in pools.switches:
